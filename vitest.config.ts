@@ -1,0 +1,16 @@
+import { defineConfig } from 'vitest/config';
+
+// Tests run on sources through the export condition; only worker threads need the build.
+export default defineConfig({
+  resolve: { conditions: ['@nccl-ext/source'] },
+  ssr: { resolve: { conditions: ['@nccl-ext/source'], externalConditions: ['@nccl-ext/source'] } },
+  test: {
+    include: ['packages/*/src/**/*.test.ts', 'scripts/**/*.test.ts'],
+    pool: 'forks',
+    testTimeout: 30_000,
+    typecheck: {
+      include: ['packages/*/src/**/*.test-d.ts'],
+      tsconfig: 'tsconfig.test.json',
+    },
+  },
+});
