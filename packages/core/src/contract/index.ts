@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// The backend contract (`@nccl-ext/core/contract`): what a backend implements and the classes above it call.
+
+export type { Backend, BackendInfo, BackendName } from './backend.js';
+export { contractVersion } from './backend.js';
+export type { BuildInfo, CudaPackage } from './cuda-package.js';
+export type { FaultSpi } from './faults.js';
+export type {
+  M2nSpi,
+  MoveTable,
+  PrepareConfig,
+  TensorBindings,
+  TransferHandle,
+  TransferProgram,
+  TransferProgress,
+} from './m2n.js';
+export { castOf, castTransform, moveLoops, unbound } from './m2n.js';
+export type { ErrorRecord, Outcome, Status } from './outcome.js';
+export type {
+  BufferHandle,
+  DeviceInfo,
+  EventHandle,
+  GraphHandle,
+  HostView,
+  JoinConfig,
+  LocalRanksConfig,
+  MemoryKind,
+  MemoryUsage,
+  RankHandle,
+  RuntimeSpi,
+  StreamHandle,
+  WindowHandle,
+} from './runtime.js';
+export { maxQueuedOperations } from './runtime.js';
