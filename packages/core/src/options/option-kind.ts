@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// How the value of an option is read: from the text of an environment variable, or checked as given in a call.
+
+/** A kind of value. */
+export interface OptionKind<T> {
+  /** What is allowed, as in `an integer from 0 to 256`. */
+  readonly allowed: string;
+  /** The value that a text means; undefined when it means none. */
+  fromText(text: string): T | undefined;
+  /** Whether a value given in a call is of this kind. */
+  is(value: unknown): value is T;
+}
+
+export function oneOf<T extends string>(...values: readonly T[]): OptionKind<T> {
+  const is = (value: unknown): value is T => values.includes(value as T);
+  return { allowed: `one of ${values.join(', ')}`, is, fromText: (text) => (is(text) ? text : undefined) };
+}
+
+/** An integer from `min` to `max`; as text, decimal digits only (no sign, blank or exponent). */
+export function integer(min: number, max: number): OptionKind<number> {
+  const is = (value: unknown): value is number =>
+    Number.isInteger(value) && (value as number) >= min && (value as number) <= max;
+  return {
+    allowed: `an integer from ${min} to ${max}`,
+    is,
+    fromText: (text) => (/^\d+$/.test(text) && is(Number(text)) ? Number(text) : undefined),
+  };
+}
+
+export function text(allowed: string): OptionKind<string> {
+  const is = (value: unknown): value is string => typeof value === 'string' && value !== '';
+  return { allowed, is, fromText: (value) => (is(value) ? value : undefined) };
+}

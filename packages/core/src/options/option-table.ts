@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one list of options. Resolution, warnings about unknown variables and docs/options.md are made from it.
+
+import { type LogLevel, logLevels } from '../observe/logger.js';
+import { integer, type OptionKind, oneOf, text } from './option-kind.js';
+
+/** What `backend` may be. */
+export type BackendChoice = 'auto' | 'embedded' | 'cuda' | 'cuda12' | 'cuda13';
+
+/** The options of a world; docs/options.md describes them. */
+export interface Options {
+  readonly backend: BackendChoice;
+  readonly timeoutMs: number;
+  readonly workers: number;
+  readonly address: string | undefined;
+  readonly port: number | undefined;
+  readonly ncclLibrary: string | undefined;
+  readonly ncclHome: string | undefined;
+  readonly logLevel: LogLevel;
+  readonly planCacheEntries: number;
+}
+
+/** The name of an option in a call. */
+export type OptionName = keyof Options;
+
+/** A row of the table. */
+export interface OptionSpec<T> {
+  readonly variable: string;
+  readonly kind: OptionKind<NonNullable<T>>;
+  readonly default: T;
+  /** How the default reads in the documentation where the value alone says too little. */
+  readonly defaultText?: string;
+  /** Whether all ranks must hold the same value; compared when ranks come together. */
+  readonly ranksAgree: boolean;
+  /** One or two sentences of Markdown. */
+  readonly doc: string;
+}
+
+/** All options, in the order of the documentation. */
+export const optionTable: { readonly [N in OptionName]: OptionSpec<Options[N]> } = {
+  backend: {
+    variable: 'NCCL_EXT_BACKEND',
+    kind: oneOf('auto', 'embedded', 'cuda', 'cuda12', 'cuda13'),
+    default: 'auto',
+    ranksAgree: true,
+    doc:
+      '`auto`: the installed GPU backend, or the embedded backend when none is installed. `cuda`: the installed GPU backend, ' +
+      'or an error. `cuda12`, `cuda13`: this one, even if both are installed.',
+  },
+  timeoutMs: {
+    variable: 'NCCL_EXT_TIMEOUT_MS',
+    kind: integer(1, 0x7fff_ffff),
+    default: 30_000,
+    ranksAgree: true,
+    doc: 'Milliseconds that a rank waits for a peer before it fails with `ERR_TIMEOUT`.',
+  },
+  workers: {
+    variable: 'NCCL_EXT_WORKERS',
+    kind: integer(0, 256),
+    default: 0,
+    defaultText: '`0`: available cores, at most one per rank',
+    ranksAgree: false,
+    doc: 'Worker threads of the embedded backend. Any number serves any number of ranks.',
+  },
+  address: {
+    variable: 'NCCL_EXT_ADDR',
+    kind: text('a host name or address of the host of rank 0'),
+    default: undefined,
+    defaultText: '`MASTER_ADDR`',
+    ranksAgree: false,
+    doc: 'Where ranks that a launcher started meet rank 0.',
+  },
+  port: {
+    variable: 'NCCL_EXT_PORT',
+    kind: integer(1, 65_535),
+    default: undefined,
+    defaultText: '`MASTER_PORT` + 1',
+    ranksAgree: false,
+    doc: 'The TCP port on which they meet. `MASTER_PORT` itself may be held by the store of torchrun.',
+  },
+  ncclLibrary: {
+    variable: 'NCCL_EXT_NCCL_LIBRARY',
+    kind: text('the path of libnccl.so.2'),
+    default: undefined,
+    defaultText: 'searched',
+    ranksAgree: false,
+    doc: 'The NCCL library of the GPU backends; nothing else is tried.',
+  },
+  ncclHome: {
+    variable: 'NCCL_HOME',
+    kind: text('a directory that has lib/libnccl.so.2'),
+    default: undefined,
+    defaultText: 'searched',
+    ranksAgree: false,
+    doc: 'A directory whose `lib` or `lib64` has `libnccl.so.2`; tried before all other places.',
+  },
+  logLevel: {
+    variable: 'NCCL_EXT_LOG_LEVEL',
+    kind: oneOf(...logLevels),
+    default: 'warn',
+    ranksAgree: false,
+    doc: 'The least important messages to log: on stderr, or through the `logger` of the call.',
+  },
+  planCacheEntries: {
+    variable: 'NCCL_EXT_PLAN_CACHE_ENTRIES',
+    kind: integer(0, 65_536),
+    default: 64,
+    ranksAgree: false,
+    doc: 'Plans kept for reuse, the least recently used leaves first. `0` keeps none.',
+  },
+};
+
+/** The names, in the order of the table. */
+export const optionNames: readonly OptionName[] = Object.keys(optionTable) as OptionName[];
