@@ -29,8 +29,13 @@ export interface MoveTable {
   readonly peer: Int32Array;
   /** 0 reads a source tensor; 1 reads a destination tensor of the sender (forwarding inside a domain). */
   readonly stage: Uint8Array;
-  /** Index of the tensor in the plan: `sourceTensors[tensor]` at the sender, `destinationTensors[tensor]` at the receiver. */
+  /** Index of the tensor at the receiver: `destinations` binding there. */
   readonly tensor: Int32Array;
+  /**
+   * Index of the tensor at the sender: `sources` binding in stage 0, `destinations` binding in stage 1. Differs from `tensor` only
+   * where a rank keeps one tensor in several storages (tied weights).
+   */
+  readonly sourceTensor: Int32Array;
   readonly sourceOffset: Float64Array;
   readonly destinationOffset: Float64Array;
   /** Units per innermost run: bytes when `transform` is 0, else elements. */

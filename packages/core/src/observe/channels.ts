@@ -18,11 +18,9 @@ export interface ChannelEvents {
     readonly digest: string;
     readonly tensors: number;
     readonly sendBytes: number;
-    readonly receiveBytes: number;
     readonly prepareMs: number;
   };
   'transfer.enqueued': { readonly rank: number; readonly digest: string; readonly epoch: number };
-  'transfer.completed': { readonly rank: number; readonly digest: string; readonly epoch: number };
   'refit.progress': { readonly bytes: number; readonly totalBytes: number };
   'refit.published': {
     readonly version: number | string;
@@ -41,7 +39,6 @@ const channels: { readonly [N in ChannelName]: Channel } = {
   'world.disposed': channel('nccl-ext:world.disposed'),
   'transfer.prepared': channel('nccl-ext:transfer.prepared'),
   'transfer.enqueued': channel('nccl-ext:transfer.enqueued'),
-  'transfer.completed': channel('nccl-ext:transfer.completed'),
   'refit.progress': channel('nccl-ext:refit.progress'),
   'refit.published': channel('nccl-ext:refit.published'),
   'rank.error': channel('nccl-ext:rank.error'),

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// What must be equal on all ranks is compared, and a difference is an error that names ranks and field (design, invariant 4).
+
+import { NcclExtError } from '../errors/nccl-ext-error.js';
+import type { AgreedFields } from './communicator.js';
+
+/** Throws ERR_DISAGREEMENT for the first field that differs; `byRank[r]` is what rank r passed. */
+export function compareFields(topic: string, byRank: readonly AgreedFields[]): void {
+  const reference = byRank[0];
+  if (reference === undefined) return;
+  const fields = new Set(byRank.flatMap((fields) => Object.keys(fields)));
+  for (const field of fields) {
+    const differing = byRank.flatMap((values, rank) =>
+      Object.is(values[field], reference[field]) ? [] : [rank],
+    );
+    const first = differing[0];
+    if (first === undefined) continue;
+    const expected = reference[field];
+    const seen = byRank[first]?.[field];
+    throw new NcclExtError(
+      'ERR_DISAGREEMENT',
+      `Ranks disagree on ${field} of ${topic}: rank 0 has ${show(expected)}, ${listRanks(differing)} ${show(seen)}.`,
+      { op: topic, field, peer: first, expected, seen, help: `Pass the same ${field} on every rank.` },
+    );
+  }
+}
+
+function show(value: unknown): string {
+  return value === undefined ? 'none' : JSON.stringify(value);
+}
+
+function listRanks(ranks: readonly number[]): string {
+  const shown = ranks.slice(0, 8).join(', ');
+  const more = ranks.length > 8 ? ` and ${ranks.length - 8} more` : '';
+  return ranks.length === 1 ? `rank ${shown} has` : `ranks ${shown}${more} have`;
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Device memory of one rank.
+
+import type { BufferHandle, RuntimeSpi } from '../contract/index.js';
+import type { DType } from '../dtype/dtype.js';
+import type { TypedArrayOf } from '../dtype/typed-array.js';
+import type { Communicator } from './communicator.js';
+import { viewOf } from './host-view.js';
+import { Resource } from './resource.js';
+import { check, unwrap } from './unwrap.js';
+
+/**
+ * `bytes` bytes of device memory, made by {@link Communicator.allocate}. 64-bit sizes; 256-byte aligned.
+ *
+ * @example
+ * ```ts
+ * const buffer = comm.allocate(1024);
+ * buffer.view('f32').fill(1); // embedded backend; elsewhere stream.upload(buffer, bytes)
+ * await buffer.dispose();
+ * ```
+ */
+export class DeviceBuffer extends Resource {
+  readonly communicator: Communicator;
+  readonly bytes: number;
+  readonly #runtime: RuntimeSpi;
+  readonly #handle: BufferHandle;
+
+  /** @internal Use `communicator.allocate`. */
+  constructor(communicator: Communicator, runtime: RuntimeSpi, handle: BufferHandle, bytes: number) {
+    super('buffer', communicator);
+    this.communicator = communicator;
+    this.bytes = bytes;
+    this.#runtime = runtime;
+    this.#handle = handle;
+  }
+
+  /** Device address; on the embedded backend a unique number of the same kind. */
+  get address(): bigint {
+    return this.#runtime.bufferAddress(this.handle);
+  }
+
+  /** @internal The backend's handle. */
+  get handle(): BufferHandle {
+    this.assertUsable();
+    return this.#handle;
+  }
+
+  /**
+   * A typed array over the memory itself, on backends whose memory the host can see (embedded). f16, bf16 and fp8 come as
+   * their bits. Reading while a stream writes sees whatever is there: synchronize first.
+   *
+   * Errors: ERR_UNSUPPORTED elsewhere, ERR_OUT_OF_BOUNDS, ERR_VIEW_TOO_LARGE above 2^32 elements.
+   */
+  view<D extends DType>(dtype: D, byteOffset = 0, length?: number): TypedArrayOf<D> {
+    return viewOf(unwrap(this.#runtime.mapBuffer(this.handle)), this.bytes, dtype, byteOffset, length);
+  }
+
+  protected override release(): void {
+    check(this.#runtime, this.#runtime.freeBuffer(this.#handle));
+  }
+}

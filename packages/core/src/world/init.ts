@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// One rank per process: joins the world that torchrun or mpirun started.
+
+import type { Backend } from '../contract/index.js';
+import { NcclExtError } from '../errors/nccl-ext-error.js';
+import type { Logger } from '../observe/logger.js';
+import type { Environment, ExplicitOptions } from '../options/resolve-options.js';
+import { Communicator } from '../runtime/communicator.js';
+import { unwrap } from '../runtime/unwrap.js';
+import { singleDomain } from '../topology/presets.js';
+import type { Topology } from '../topology/topology.js';
+import { topologyFor } from '../topology/topology-for.js';
+import { type Launch, readLauncher } from './launcher.js';
+import { agreedOptions, openBackend } from './open-backend.js';
+
+/** Options of {@link init}; those of docs/options.md besides. */
+export interface InitOptions extends ExplicitOptions {
+  /** As in `localWorld`. */
+  readonly topology?: string | object | Topology | undefined;
+  readonly logger?: Logger | undefined;
+  /** Where the launcher's variables are; default `process.env`. */
+  readonly env?: Environment | undefined;
+}
+
+/**
+ * The communicator of this process's rank. Disposing it ends the backend too.
+ *
+ * @throws ERR_LAUNCHER when the launcher's variables are absent, incomplete or contradictory: the message lists what was seen.
+ * ERR_SINGLE_PROCESS when more than one process would share the embedded backend.
+ * @example
+ * ```ts
+ * // torchrun --nproc-per-node 8 ... or mpirun -n 8 node refit.mjs
+ * const comm = await init();
+ * ```
+ */
+export async function init(options: InitOptions = {}): Promise<Communicator> {
+  const { topology, logger, env = process.env, ...explicit } = options;
+  const launch = readLauncher(env, explicit);
+  if (launch === undefined) throw noLauncher();
+  const { worldSize } = launch;
+  const places = topology === undefined ? singleDomain(worldSize) : topologyFor(topology, worldSize);
+  const { backend, values } = await openBackend(explicit, logger, env);
+  try {
+    const handle = await joinWorld(backend, launch, values);
+    const communicator = new ProcessCommunicator(undefined, backend, handle, launch.rank, places);
+    await communicator.agree('options', agreedOptions(values));
+    return communicator;
+  } catch (error) {
+    await backend.dispose();
+    throw error;
+  }
+}
+
+async function joinWorld(
+  backend: Backend,
+  launch: Launch,
+  { timeoutMs, workers }: { readonly timeoutMs: number; readonly workers: number },
+): Promise<number> {
+  if (launch.worldSize > 1) {
+    const { rank, worldSize, localRank, localWorldSize, address, port } = launch;
+    const config = { rank, worldSize, localRank, localWorldSize, address, port, timeoutMs };
+    return unwrap(await backend.runtime.joinRank(config));
+  }
+  const [handle] = unwrap(await backend.runtime.createLocalRanks({ ranks: 1, timeoutMs, workers }));
+  if (handle === undefined) throw new NcclExtError('ERR_INTERNAL', 'The backend made no rank.');
+  return handle;
+}
+
+/** The only rank of its process, so the backend ends with it. */
+class ProcessCommunicator extends Communicator {
+  protected override async release(): Promise<void> {
+    await super.release();
+    await this.backend.dispose();
+  }
+}
+
+function noLauncher(): NcclExtError {
+  return new NcclExtError(
+    'ERR_LAUNCHER',
+    'No launcher started this process: neither RANK nor OMPI_COMM_WORLD_RANK is set.',
+    {
+      help: [
+        'Start one process per rank: torchrun --nproc-per-node 8 --no-python node program.mjs, or mpirun -n 8 node program.mjs.',
+        'For all ranks in this process: localWorld({ ranks: 8 }).',
+      ].join('\n'),
+    },
+  );
+}

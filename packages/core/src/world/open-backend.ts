@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// From options to a running backend: resolve, load, check the contract.
+
+import { loadBackend } from '../backend/load.js';
+import { type Backend, contractVersion } from '../contract/index.js';
+import { NcclExtError } from '../errors/nccl-ext-error.js';
+import { type Logger, openLogger } from '../observe/logger.js';
+import { type OptionName, type Options, optionNames, optionTable } from '../options/option-table.js';
+import { type Environment, type ExplicitOptions, resolveOptions } from '../options/resolve-options.js';
+import type { AgreedFields } from '../runtime/communicator.js';
+
+/** The backend that the options ask for, and the options as resolved. */
+export async function openBackend(
+  explicit: ExplicitOptions,
+  logger: Logger | undefined,
+  env: Environment = process.env,
+): Promise<{ readonly backend: Backend; readonly values: Options }> {
+  const { values, warnings } = resolveOptions(explicit, env);
+  const log = openLogger(values.logLevel, logger);
+  for (const { message } of warnings) log.warn(message);
+  const loaded = await loadBackend(values.backend);
+  const backend = loaded.kind === 'embedded' ? await openEmbedded() : loaded.module;
+  if (backend.info.contractVersion !== contractVersion) {
+    throw new NcclExtError(
+      'ERR_BACKEND_VERSION',
+      `The ${backend.info.name} backend speaks contract ${backend.info.contractVersion}; this core speaks ${contractVersion}.`,
+      {
+        help: 'Install the same version of every @nccl-ext package.',
+        expected: contractVersion,
+        seen: backend.info.contractVersion,
+      },
+    );
+  }
+  log.debug('backend opened', { backend: backend.info.name, version: backend.info.version });
+  return { backend, values };
+}
+
+/** The options that all ranks must hold alike, for `communicator.agree`. */
+export function agreedOptions(values: Options): AgreedFields {
+  const names = optionNames.filter((name: OptionName) => optionTable[name].ranksAgree);
+  return Object.fromEntries(names.map((name) => [name, values[name] ?? null]));
+}
+
+// On demand: programs on a GPU never load the embedded backend.
+async function openEmbedded(): Promise<Backend> {
+  const { createEmbeddedBackend } = await import('../embedded/index.js');
+  return createEmbeddedBackend();
+}

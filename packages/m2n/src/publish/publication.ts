@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which version of the weights a rank serves, and how a new one replaces it: all ranks or none, never half of one.
+
+import { type Communicator, NcclExtError, type Stream } from '@nccl-ext/core';
+import { publish as emit } from '@nccl-ext/core/extend';
+import type { Transfer } from '../transfer/transfer.js';
+import { type StepReport, settleStep } from './settle-step.js';
+
+/**
+ * - `idle`: nothing was published yet.
+ * - `admitted`: every rank agreed on version and plan; the old version serves.
+ * - `paused`: every rank stopped serving; no byte has moved.
+ * - `moving`: bytes move; destinations hold parts of two versions.
+ * - `verified`: everything arrived (and was hashed, if the transfer verifies) on every rank.
+ * - `published`: the rank serves `version`.
+ * - `torn`: the destination holds part of a new version. Only a complete publish leads back.
+ */
+export type PublicationState = 'idle' | 'admitted' | 'paused' | 'moving' | 'verified' | 'published' | 'torn';
+
+export interface PublishOptions {
+  readonly transfer: Transfer;
+  readonly stream: Stream;
+  /** The new version, equal on all ranks. */
+  readonly version: number | string;
+  /** Stops serving. Runs after every rank agreed; when it throws on one rank, no byte moves anywhere and every rank resumes. */
+  readonly pause?: () => Promise<void> | void;
+  /** Starts serving again: the new version after success, the old one after a failure before the first byte. Not called when torn. */
+  readonly resume?: (version: number | string | undefined) => Promise<void> | void;
+}
+
+/**
+ * The state of one rank. Keep it for the life of the weights; it outlives transfers and communicators, so after a lost rank a
+ * publish over a new communicator mends a torn destination.
+ *
+ * @example
+ * ```ts
+ * const publication = new Publication();
+ * await publication.publish({ transfer, stream, version: 7, pause: () => engine.pause(), resume: () => engine.resume() });
+ * publication.version; // 7
+ * ```
+ */
+export class Publication {
+  #state: PublicationState = 'idle';
+  #version: number | string | undefined;
+  #running = false;
+
+  get state(): PublicationState {
+    return this.#state;
+  }
+
+  /** The version that this rank serves; undefined before the first and while torn. */
+  get version(): number | string | undefined {
+    return this.#version;
+  }
+
+  /** True when the destination holds one whole version. */
+  get whole(): boolean {
+    return this.#state !== 'torn' && this.#state !== 'moving';
+  }
+
+  /**
+   * Collective: moves a new version and sets it on every rank, or on none.
+   *
+   * @throws ERR_INVALID_STATE while another publish runs. ERR_DISAGREEMENT when versions or plans differ. Any error of `pause` or the
+   * transfer; `state` then says whether the old version still serves (`published`, `idle`) or the destination is `torn`.
+   */
+  async publish(options: PublishOptions): Promise<void> {
+    if (this.#running) {
+      throw new NcclExtError('ERR_INVALID_STATE', 'This publication already runs.', {
+        help: 'Await the publish in progress first.',
+      });
+    }
+    this.#running = true;
+    const began = performance.now();
+    const wasTorn = this.#state === 'torn';
+    const communicator = options.transfer.communicator;
+    try {
+      await this.#admitAndPause(communicator, options, wasTorn);
+      await this.#move(communicator, options, wasTorn);
+      this.#state = 'published';
+      this.#version = options.version;
+      await options.resume?.(options.version);
+      emit('refit.published', () => ({
+        version: options.version,
+        totalBytes: options.transfer.plan.totals.wireBytes + options.transfer.plan.totals.localBytes,
+        transferMs: performance.now() - began,
+      }));
+    } finally {
+      this.#running = false;
+    }
+  }
+
+  /** Up to here nothing has moved: any failure leaves things as they were. */
+  async #admitAndPause(communicator: Communicator, options: PublishOptions, wasTorn: boolean): Promise<void> {
+    const before = this.#state;
+    try {
+      await communicator.agree('publish', { version: options.version, plan: options.transfer.plan.digest });
+      this.#state = 'admitted';
+    } catch (error) {
+      this.#state = before;
+      throw error;
+    }
+    const paused = await attempt(async () => options.pause?.());
+    try {
+      throwFailure(
+        'publish pause',
+        await settleStep(communicator, 'publish pause', { error: paused, touched: false }),
+        paused,
+      );
+      this.#state = 'paused';
+    } catch (error) {
+      this.#state = before;
+      if (!wasTorn) await options.resume?.(this.#version);
+      throw error;
+    }
+  }
+
+  async #move(communicator: Communicator, options: PublishOptions, wasTorn: boolean): Promise<void> {
+    const { transfer, stream } = options;
+    const writtenBefore = transfer.progress.writtenBytes;
+    this.#state = 'moving';
+    const failure = await attempt(async () => {
+      transfer.enqueue(stream);
+      await stream.synchronize();
+    });
+    const touched = transfer.progress.writtenBytes > writtenBefore;
+    let reports: readonly StepReport[];
+    try {
+      reports = await settleStep(communicator, 'publish move', { error: failure, touched });
+    } catch (error) {
+      // Whether other ranks wrote is unknown, so the destination counts as torn.
+      this.#tear();
+      throw failure ?? error;
+    }
+    if (reports.every((report) => report.error === null)) {
+      this.#state = 'verified';
+      return;
+    }
+    if (wasTorn || reports.some((report) => report.touched)) this.#tear();
+    else {
+      this.#state = this.#version === undefined ? 'idle' : 'published';
+      await options.resume?.(this.#version);
+    }
+    throwFailure('publish move', reports, failure);
+  }
+
+  #tear(): void {
+    this.#state = 'torn';
+    this.#version = undefined;
+  }
+}
+
+async function attempt(step: () => Promise<void>): Promise<unknown> {
+  try {
+    await step();
+    return undefined;
+  } catch (error) {
+    return error ?? new Error('unknown failure');
+  }
+}
+
+/** Throws this rank's own failure, else one that names the rank which failed. */
+function throwFailure(step: string, reports: readonly StepReport[], own: unknown): void {
+  if (own !== undefined) throw own;
+  const failed = reports.findIndex((report) => report.error !== null);
+  if (failed < 0) return;
+  throw new NcclExtError('ERR_RANK_LOST', `Rank ${failed} failed in ${step}: ${reports[failed]?.error}`, {
+    op: step,
+    peer: failed,
+    help: 'The old version still serves where `state` is published or idle; where it is torn, publish again.',
+  });
+}

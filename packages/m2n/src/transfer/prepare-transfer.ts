@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// Binds a plan to memory on every rank, or refuses on every rank: nothing moves and no destination byte changes.
+
+import { type Communicator, NcclExtError } from '@nccl-ext/core';
+import type { M2nSpi } from '@nccl-ext/core/contract';
+import { backendOf, publish, rankHandleOf, unwrap } from '@nccl-ext/core/extend';
+import type { TransferPlan } from '../plan/transfer-plan.js';
+import { type Bindings, bindTensors } from './bind-tensors.js';
+import { tableBytes } from './move-bytes.js';
+import { refuseTogether } from './refuse-together.js';
+import { Transfer } from './transfer.js';
+
+/** Where the tensors of a plan live on this rank, by storage name (a tensor's own name unless it is fused or tied). */
+export interface PrepareOptions {
+  /** Read by the transfer. Needed for what `plan.sourceTensorsOf(rank)` lists. */
+  readonly sources?: Bindings;
+  /** Written by the transfer. Needed for what `plan.destinationTensorsOf(rank)` lists. */
+  readonly destinations?: Bindings;
+  /** Hash every (peer, tensor) where it is sent and again where it arrived; a difference is ERR_VERIFY. Default false. */
+  readonly verify?: boolean;
+}
+
+/**
+ * Collective over the whole communicator, ranks in neither mesh included. Do it once per plan and memory, then enqueue as often as needed.
+ *
+ * @throws ERR_DISAGREEMENT when ranks hold different plans or options (ranks and field named), ERR_INVALID_ARGUMENT for a missing
+ * binding, ERR_OUT_OF_BOUNDS for one that is too small, ERR_OVERLAP when a destination shares bytes with anything else, ERR_RANK_LOST
+ * on the other ranks when one refuses, ERR_UNSUPPORTED when the backend cannot reshard.
+ * @example
+ * ```ts
+ * const transfer = await prepareTransfer(comm, plan, { sources: { w: trainerBuffer }, destinations: { w: engineBuffer } });
+ * transfer.enqueue(stream);
+ * await stream.synchronize();
+ * ```
+ */
+export async function prepareTransfer(
+  communicator: Communicator,
+  plan: TransferPlan,
+  options: PrepareOptions = {},
+): Promise<Transfer> {
+  const began = performance.now();
+  const { sources = {}, destinations = {}, verify = false } = options;
+  const backend = backendOf(communicator);
+  const { rank } = communicator;
+  const { m2n, program, bound } = await refuseTogether(communicator, { digest: plan.digest, verify }, () => {
+    requireSameSize(communicator, plan);
+    return {
+      m2n: requireM2n(backend.m2n, backend.info.name),
+      bound: bindTensors(communicator, plan, sources, destinations),
+      program: plan.program(rank, { receives: verify }),
+    };
+  });
+  const handle = unwrap(await m2n.prepareTransfer(rankHandleOf(communicator), { program, ...bound, verify }));
+  const sentBytes = tableBytes(program.sends);
+  publish('transfer.prepared', () => ({
+    rank,
+    digest: plan.digest,
+    tensors: plan.tensors.length,
+    sendBytes: sentBytes,
+    prepareMs: performance.now() - began,
+  }));
+  return new Transfer(communicator, plan, { runtime: backend.runtime, m2n }, handle, sentBytes);
+}
+
+function requireSameSize(communicator: Communicator, plan: TransferPlan): void {
+  if (plan.worldSize === communicator.size) return;
+  throw new NcclExtError(
+    'ERR_INVALID_ARGUMENT',
+    `The plan is for ${plan.worldSize} ranks; the communicator has ${communicator.size}.`,
+    {
+      field: 'worldSize',
+      expected: communicator.size,
+      seen: plan.worldSize,
+      help: `Pass worldSize: ${communicator.size} to createPlan.`,
+    },
+  );
+}
+
+function requireM2n(m2n: M2nSpi | undefined, backend: string): M2nSpi {
+  if (m2n !== undefined) return m2n;
+  throw new NcclExtError('ERR_UNSUPPORTED', `The ${backend} backend cannot reshard.`, {
+    help: "Use localWorld({ ranks, backend: 'embedded' }), or update the backend package.",
+  });
+}

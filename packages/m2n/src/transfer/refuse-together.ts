@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// A collective step that fails on one rank fails on all: the others learn who refused, instead of waiting for a timeout.
+
+import { type AgreedFields, type Communicator, NcclExtError } from '@nccl-ext/core';
+
+/**
+ * Runs `step` on every rank, then compares `fields` over the ranks. Throws this rank's own error, or ERR_RANK_LOST naming a rank whose
+ * step failed, or ERR_DISAGREEMENT.
+ */
+export async function refuseTogether<T>(
+  communicator: Communicator,
+  fields: AgreedFields,
+  step: () => T,
+): Promise<T> {
+  let result: { readonly value: T } | { readonly error: unknown };
+  try {
+    result = { value: step() };
+  } catch (error) {
+    result = { error };
+  }
+  const refusal = 'error' in result ? String(result.error) : null;
+  const payload = new TextEncoder().encode(JSON.stringify({ refusal }));
+  const payloads = await communicator.exchange('prepare transfer', payload);
+  if ('error' in result) throw result.error;
+  const refusals = payloads.map((bytes) => refusalOf(bytes));
+  const refused = refusals.findIndex((text) => text !== null);
+  if (refused >= 0) {
+    throw new NcclExtError('ERR_RANK_LOST', `Rank ${refused} refused to prepare: ${refusals[refused]}`, {
+      op: 'prepare transfer',
+      peer: refused,
+    });
+  }
+  await communicator.agree('transfer', fields);
+  return result.value;
+}
+
+function refusalOf(payload: Uint8Array): string | null {
+  try {
+    return (JSON.parse(new TextDecoder().decode(payload)) as { readonly refusal: string | null }).refusal;
+  } catch {
+    return 'its answer cannot be read';
+  }
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reshards tensors in one call: plan (cached), prepare, move, wait.
+
+import type { BufferRange, Communicator, DeviceBuffer, Layout, Stream } from '@nccl-ext/core';
+import { createPlan } from '../plan/create-plan.js';
+import type { Bindings } from './bind-tensors.js';
+import { prepareTransfer } from './prepare-transfer.js';
+
+/** One side of a tensor on this rank; `memory` is needed on the ranks of the layout's mesh only. */
+export interface ReshardSide {
+  readonly layout: Layout;
+  readonly memory?: DeviceBuffer | BufferRange | undefined;
+}
+
+export interface ReshardTensor {
+  readonly source: ReshardSide;
+  readonly destination: ReshardSide;
+}
+
+export interface ReshardOptions {
+  /** Where the move runs; by default a stream of its own. */
+  readonly stream?: Stream | undefined;
+  /** As in `prepareTransfer`. */
+  readonly verify?: boolean;
+}
+
+/**
+ * Collective: moves tensors (a name for each, layouts on every rank, memory where a rank takes part) and resolves when this rank's part is
+ * done. Equal calls reuse their plan; a program that moves the same memory again and again keeps a prepared transfer instead
+ * (`createPlan`, `prepareTransfer`).
+ *
+ * @throws what `createPlan`, `prepareTransfer` and `stream.synchronize` throw.
+ * @example
+ * ```ts
+ * await reshard(comm, {
+ *   weight: { source: { layout: rows, memory: trainerBuffer }, destination: { layout: columns, memory: engineBuffer } },
+ * });
+ * ```
+ */
+export async function reshard(
+  communicator: Communicator,
+  tensors: Readonly<Record<string, ReshardTensor>>,
+  options: ReshardOptions = {},
+): Promise<void> {
+  const entries = Object.entries(tensors);
+  const plan = createPlan({
+    worldSize: communicator.size,
+    topology: communicator.topology,
+    tensors: entries.map(([name, { source, destination }]) => ({
+      name,
+      source: source.layout,
+      destination: destination.layout,
+    })),
+  });
+  const transfer = await prepareTransfer(communicator, plan, {
+    sources: bindingsOf(entries, 'source'),
+    destinations: bindingsOf(entries, 'destination'),
+    verify: options.verify ?? false,
+  });
+  const stream = options.stream ?? communicator.createStream();
+  try {
+    transfer.enqueue(stream);
+    await stream.synchronize();
+  } finally {
+    await transfer.dispose();
+    if (options.stream === undefined) await stream.dispose();
+  }
+}
+
+function bindingsOf(
+  entries: readonly (readonly [string, ReshardTensor])[],
+  side: keyof ReshardTensor,
+): Bindings {
+  return Object.fromEntries(
+    entries.flatMap(([name, tensor]) => {
+      const { memory } = tensor[side];
+      return memory === undefined ? [] : [[name, memory]];
+    }),
+  );
+}
