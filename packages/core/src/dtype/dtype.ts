@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The element types that tensors can have: names, sizes, kinds and stable codes.
 
-interface DTypeTraits {
+/** What is fixed about an element type. */
+export interface DTypeTraits {
   /** Bytes of one element. For f4e2m1x2 an element is the byte that packs two values. */
   readonly bytes: 1 | 2 | 4 | 8;
   readonly kind: 'float' | 'int' | 'uint' | 'bool';
@@ -9,8 +10,33 @@ interface DTypeTraits {
   readonly packed: 1 | 2;
 }
 
-/** The element types, in the order of their stable codes. */
-export const dtypeTraits = {
+const names = [
+  'f64',
+  'f32',
+  'f16',
+  'bf16',
+  'f8e4m3',
+  'f8e5m2',
+  'f4e2m1x2',
+  'i64',
+  'u64',
+  'i32',
+  'u32',
+  'i16',
+  'u16',
+  'i8',
+  'u8',
+  'bool',
+] as const;
+
+/** The name of an element type. */
+export type DType = (typeof names)[number];
+
+/** All names, in the order of their stable codes. */
+export const dtypes: readonly DType[] = names;
+
+/** Size and kind of every element type. */
+export const dtypeTraits: Readonly<Record<DType, DTypeTraits>> = {
   f64: { bytes: 8, kind: 'float', packed: 1 },
   f32: { bytes: 4, kind: 'float', packed: 1 },
   f16: { bytes: 2, kind: 'float', packed: 1 },
@@ -27,16 +53,10 @@ export const dtypeTraits = {
   i8: { bytes: 1, kind: 'int', packed: 1 },
   u8: { bytes: 1, kind: 'uint', packed: 1 },
   bool: { bytes: 1, kind: 'bool', packed: 1 },
-} as const satisfies Record<string, DTypeTraits>;
-
-/** The name of an element type. */
-export type DType = keyof typeof dtypeTraits;
+};
 
 /** The element types that convert into each other; packed f4e2m1x2 has `packF4` and `unpackF4` instead. */
 export type FloatDType = 'f64' | 'f32' | 'f16' | 'bf16' | 'f8e4m3' | 'f8e5m2';
-
-/** All names, in the order of their codes. */
-export const dtypes: readonly DType[] = Object.keys(dtypeTraits) as DType[];
 
 /** Bytes of one element; for f4e2m1x2 the byte that packs two values. */
 export function dtypeBytes(dtype: DType): number {
