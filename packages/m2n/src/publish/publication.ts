@@ -58,6 +58,16 @@ export class Publication {
     return this.#state !== 'torn' && this.#state !== 'moving';
   }
 
+  /** For engines, before they serve: throws ERR_TORN unless the destination holds one whole version. */
+  assertWhole(): void {
+    if (this.whole) return;
+    throw new NcclExtError('ERR_TORN', `The destination is ${this.#state}: it holds parts of two versions.`, {
+      op: 'publish',
+      seen: this.#state,
+      help: 'Publish a complete version; over a new communicator if this one lost a rank.',
+    });
+  }
+
   /**
    * Collective: moves a new version and sets it on every rank, or on none.
    *

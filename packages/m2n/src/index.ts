@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// The public API of @nccl-ext/m2n.
+
+export type { DescribeOptions } from './model/describe-model.js';
+export { describeCheckpoint, describeModel, modelFromJson, namedModel } from './model/describe-model.js';
+export type { ModelConfig } from './model/model-config.js';
+export type { ModelDescription, ModelFacts } from './model/model-description.js';
+export { namedConfigs } from './model/named-models.js';
+export type { Parameter } from './model/parameter.js';
+export type { Parallelism, ParallelSizes } from './parallel/parallelism.js';
+export { parallelism } from './parallel/parallelism.js';
+export { createPlan } from './plan/create-plan.js';
+export type { BoxesInput, HeldBox } from './plan/pattern-of-boxes.js';
+export { patternOfBoxes } from './plan/pattern-of-boxes.js';
+export type { StoragePlacement } from './plan/pattern-of-layout.js';
+export { patternOf } from './plan/pattern-of-layout.js';
+export type { PlanRequest, SideCopy, TensorRequest } from './plan/plan-request.js';
+export type { PlanTotals } from './plan/plan-totals.js';
+export type { Part, PartInput, SidePattern, SidePatternInput } from './plan/side-pattern.js';
+export { sidePattern } from './plan/side-pattern.js';
+export type { HeldTensor, PlannedTensor, TransferPlan } from './plan/transfer-plan.js';
+export type { PublicationState, PublishOptions } from './publish/publication.js';
+export { Publication } from './publish/publication.js';
+export type { PlanRefitRequest, RefitRequest } from './refit/refit.js';
+export { planRefit, refit } from './refit/refit.js';
+export type { RefitLayouts, RefitSides } from './refit/refit-layouts.js';
+export type { RefitPhase, RefitProgress, RefitResult } from './refit/refit-result.js';
+export { findRules } from './rules/find-rules.js';
+export type { RefitInput, RefitSide, RefitTensors } from './rules/refit-tensors.js';
+export { refitTensors } from './rules/refit-tensors.js';
+export type { Cut, Rule, RuleSet, ViewEntry } from './rules/rule-set.js';
+export { parseRuleSet } from './rules/rule-set.js';
+export type { Checkpoint, CheckpointTensor } from './safetensors/open-checkpoint.js';
+export { openCheckpoint } from './safetensors/open-checkpoint.js';
+export type { CheckpointEntry, WriteCheckpointOptions } from './safetensors/write-checkpoint.js';
+export { writeCheckpoint } from './safetensors/write-checkpoint.js';
+export type { Bindings } from './transfer/bind-tensors.js';
+export type { PrepareOptions } from './transfer/prepare-transfer.js';
+export { prepareTransfer } from './transfer/prepare-transfer.js';
+export type { ReshardOptions, ReshardSide, ReshardTensor } from './transfer/reshard.js';
+export { reshard } from './transfer/reshard.js';
+export type { TransferProgress } from './transfer/transfer.js';
+export { Transfer } from './transfer/transfer.js';

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// A whole model from one parallelism to another, in one call.
+
+import type { LocalWorldOptions } from '@nccl-ext/core';
+import { createPlan } from '../plan/create-plan.js';
+import type { TransferPlan } from '../plan/transfer-plan.js';
+import type { Checkpoint } from '../safetensors/open-checkpoint.js';
+import { executeRefit } from './execute-refit.js';
+import { planTopology } from './plan-topology.js';
+import { type RefitLayouts, type RefitSides, refitLayouts } from './refit-layouts.js';
+import type { RefitProgress, RefitResult } from './refit-result.js';
+import { checkpointValues, syntheticValues, type ValueSource } from './values.js';
+
+/** What {@link planRefit} takes. */
+export interface PlanRefitRequest extends RefitSides {
+  /** As in `localWorld`; default: one NVLink domain. */
+  readonly topology?: LocalWorldOptions['topology'];
+}
+
+/** What {@link refit} takes: the model and both sides, and how to run. */
+export interface RefitRequest extends RefitSides, Omit<LocalWorldOptions, 'ranks'> {
+  /** Where the values come from; without one they are made up, different for every element. */
+  readonly checkpoint?: Checkpoint | undefined;
+  /** Hash what is sent and what arrived, and compare every destination byte with the values read again. Default false. */
+  readonly verify?: boolean | undefined;
+  /** The version that ranks serve afterwards; default 1. */
+  readonly version?: number | string | undefined;
+  readonly onProgress?: ((progress: RefitProgress) => void) | undefined;
+}
+
+/**
+ * Loads a model in the source's layout, moves it into the destination's layout, and verifies it, over ranks of this process.
+ *
+ * @throws ERR_PARALLELISM, ERR_MODEL, ERR_RULES, ERR_MANIFEST, ERR_CAST before anything is allocated; ERR_OUT_OF_MEMORY; ERR_VERIFY; the
+ * reason of `signal`. An interrupted refit reports no version.
+ * @example
+ * ```ts
+ * const checkpoint = await openCheckpoint('model.safetensors');
+ * try {
+ *   const model = await describeCheckpoint(checkpoint);
+ *   const result = await refit({ model, checkpoint, from: 'tp=4', to: 'tp=2,dp=2', verify: true });
+ *   console.log(result.gigabytesPerSecond);
+ * } finally {
+ *   await checkpoint.dispose();
+ * }
+ * ```
+ */
+export async function refit(request: RefitRequest): Promise<RefitResult> {
+  const {
+    model,
+    rules,
+    from,
+    to,
+    fromView,
+    toView,
+    colocated,
+    cast,
+    checkpoint,
+    verify = false,
+    version = 1,
+    ...run
+  } = request;
+  const layouts = await refitLayouts({ model, rules, from, to, fromView, toView, colocated, cast });
+  const { tensors, worldSize } = layouts;
+  return executeRefit({ ...run, tensors, worldSize, values: valuesOf(request, checkpoint), verify, version });
+}
+
+/** A plan without data, at any scale. */
+export async function planRefit(request: PlanRefitRequest): Promise<{
+  readonly plan: TransferPlan;
+  readonly layouts: RefitLayouts;
+  /** Milliseconds from the model to the plan with its totals and digest. */
+  readonly planMs: number;
+}> {
+  const began = performance.now();
+  const layouts = await refitLayouts(request);
+  const { tensors, worldSize } = layouts;
+  const plan = createPlan({ tensors, worldSize, ...planTopology(request.topology, worldSize) });
+  return { plan, layouts, planMs: performance.now() - began };
+}
+
+function valuesOf({ model }: RefitRequest, checkpoint: Checkpoint | undefined): ValueSource {
+  if (checkpoint !== undefined) return checkpointValues(checkpoint);
+  return syntheticValues(new Map(model.parameters.map((parameter) => [parameter.name, parameter])));
+}

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// What cannot be bound is refused on every rank, by name, before anything moves.
+
+import { type Communicator, layout, localWorld, mesh, shard, type World } from '@nccl-ext/core';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { createPlan } from '../plan/create-plan.js';
+import { type PrepareOptions, prepareTransfer } from './prepare-transfer.js';
+
+const shape = [8, 8];
+const source = layout({ shape, dtype: 'f32', mesh: mesh({ tp: 2 }), placements: [shard(0)] });
+const destination = layout({ shape, dtype: 'f32', mesh: mesh({ tp: 2 }), placements: [shard(1)] });
+const plan = createPlan({ tensors: [{ name: 'w', source, destination }], worldSize: 3 });
+const localBytes = 128;
+
+let world: World;
+beforeEach(async () => {
+  world = await localWorld({ ranks: 3, backend: 'embedded', timeoutMs: 1000 });
+});
+afterEach(() => world.dispose());
+
+/** Prepares on all ranks; `change` alters what rank 1 passes. Returns what each rank got. */
+async function prepare(change: (comm: Communicator, options: PrepareOptions) => PrepareOptions) {
+  const attempts = world.ranks.map((comm) => {
+    const bound: PrepareOptions =
+      comm.rank === 2
+        ? {}
+        : { sources: { w: comm.allocate(localBytes) }, destinations: { w: comm.allocate(localBytes) } };
+    return prepareTransfer(comm, plan, comm.rank === 1 ? change(comm, bound) : bound);
+  });
+  const outcomes = await Promise.allSettled(attempts);
+  return outcomes.map((outcome) => (outcome.status === 'rejected' ? outcome.reason : undefined));
+}
+
+describe('prepareTransfer', () => {
+  it('prepares with spectators that bind nothing', async () => {
+    expect(await prepare((_, options) => options)).toEqual([undefined, undefined, undefined]);
+  });
+
+  it.each<[string, string, (comm: Communicator, options: PrepareOptions) => PrepareOptions]>([
+    ['a missing binding', 'ERR_INVALID_ARGUMENT', (_, { sources }) => ({ sources: sources! })],
+    [
+      'a buffer that is too small',
+      'ERR_OUT_OF_BOUNDS',
+      (comm, { sources }) => ({ sources: sources!, destinations: { w: comm.allocate(localBytes - 4) } }),
+    ],
+    [
+      'a misaligned offset',
+      'ERR_INVALID_ARGUMENT',
+      (comm, { sources }) => ({
+        sources: sources!,
+        destinations: { w: { buffer: comm.allocate(2 * localBytes), byteOffset: 2 } },
+      }),
+    ],
+    [
+      'a buffer of another rank',
+      'ERR_FOREIGN_OBJECT',
+      (_, { sources }) => ({ sources: sources!, destinations: { w: world.ranks[0]!.allocate(localBytes) } }),
+    ],
+    [
+      'a destination over its source',
+      'ERR_OVERLAP',
+      (comm) => {
+        const buffer = comm.allocate(2 * localBytes);
+        return { sources: { w: { buffer, byteOffset: 0 } }, destinations: { w: { buffer, byteOffset: 64 } } };
+      },
+    ],
+    [
+      'a disposed buffer',
+      'ERR_DISPOSED',
+      (comm, { sources }) => {
+        const buffer = comm.allocate(localBytes);
+        void buffer.dispose();
+        return { sources: sources!, destinations: { w: buffer } };
+      },
+    ],
+  ])('refuses %s on its rank, and the other ranks learn who refused', async (_, code, change) => {
+    const [zero, one, two] = await prepare(change);
+    expect(one).toMatchObject({ code });
+    for (const other of [zero, two]) expect(other).toMatchObject({ code: 'ERR_RANK_LOST', peer: 1 });
+  });
+
+  it('names rank and field when one rank wants verification and the others do not', async () => {
+    for (const error of await prepare((_, options) => ({ ...options, verify: true }))) {
+      expect(error).toMatchObject({ code: 'ERR_DISAGREEMENT', field: 'verify', peer: 1 });
+    }
+  });
+
+  it('refuses a plan for another number of ranks', async () => {
+    const larger = createPlan({ tensors: [{ name: 'w', source, destination }], worldSize: 4 });
+    const outcomes = await Promise.allSettled(world.ranks.map((comm) => prepareTransfer(comm, larger)));
+    for (const outcome of outcomes)
+      expect(outcome).toMatchObject({ reason: { code: 'ERR_INVALID_ARGUMENT', field: 'worldSize' } });
+  });
+
+  it('names the rank whose plan differs', async () => {
+    const other = createPlan({ tensors: [{ name: 'v', source, destination }], worldSize: 3 });
+    const outcomes = await Promise.allSettled(
+      world.ranks.map((comm) => {
+        const memory = () => comm.allocate(localBytes);
+        if (comm.rank === 2) return prepareTransfer(comm, other);
+        return prepareTransfer(comm, plan, { sources: { w: memory() }, destinations: { w: memory() } });
+      }),
+    );
+    for (const outcome of outcomes)
+      expect(outcome).toMatchObject({ reason: { code: 'ERR_DISAGREEMENT', field: 'digest', peer: 2 } });
+  });
+});
