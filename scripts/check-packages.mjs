@@ -4,7 +4,7 @@ import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { pnpm, root, run } from './lib.mjs';
+import { pnpm, run } from './lib.mjs';
 
 /** Largest tarball of a package without native code, in bytes. */
 const maxTarballBytes = 1024 * 1024;

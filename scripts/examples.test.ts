@@ -18,7 +18,10 @@ const printed: Record<string, string> = {
 
 describe('docs/examples', () => {
   it.each(readdirSync(folder))('%s runs and prints what is promised', (file) => {
-    const output = execFileSync(process.execPath, [join(folder, file)], { encoding: 'utf8', timeout: 20_000 });
+    const output = execFileSync(process.execPath, [join(folder, file)], {
+      encoding: 'utf8',
+      timeout: 20_000,
+    });
     expect(sorted(output)).toBe(sorted(printed[file] ?? ''));
   });
 

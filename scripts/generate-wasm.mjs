@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Assembles the WebAssembly text of the embedded backend into a TypeScript module, so that the package ships no loose files.
 
-import { readFileSync, writeFileSync } from 'node:fs';
-import { argv } from 'node:process';
-import { fileURLToPath } from 'node:url';
+import { readFileSync } from 'node:fs';
 import wabt from 'wabt';
 
 const folder = new URL('../packages/core/src/embedded/wasm/', import.meta.url);
@@ -34,5 +32,3 @@ export async function assembleWasm() {
     ...lines,
   ].join('\n');
 }
-
-if (argv[1] === fileURLToPath(import.meta.url)) writeFileSync(wasmOutput, await assembleWasm());

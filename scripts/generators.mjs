@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { root } from './lib.mjs';
 
-export const generators = [coreVersion, optionsTable, topologySchema, webAssembly];
+export const generators = [coreVersion, optionsTable, topologySchema, manifestSchema, webAssembly];
 
 /** The version constant follows package.json, which changesets edits. */
 async function coreVersion() {
@@ -27,7 +27,13 @@ async function topologySchema() {
   return [{ path: 'packages/core/schemas/topology.schema.json', content: topologyJsonSchema() }];
 }
 
+async function manifestSchema() {
+  const { manifestJsonSchema } = await import('../packages/m2n/dist/manifest/manifest-schema.js');
+  const content = `${JSON.stringify(manifestJsonSchema(), null, 2)}\n`;
+  return [{ path: 'packages/m2n/schemas/manifest.schema.json', content }];
+}
+
 async function webAssembly() {
-  const { generateWasm } = await import('./generate-wasm.mjs');
-  return generateWasm();
+  const { assembleWasm } = await import('./generate-wasm.mjs');
+  return [{ path: 'packages/core/src/embedded/wasm/generated/modules.ts', content: await assembleWasm() }];
 }

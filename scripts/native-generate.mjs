@@ -83,7 +83,9 @@ if (argv[1] === fileURLToPath(import.meta.url)) {
   const file = join(root, path);
   const current = existsSync(file) && readFileSync(file, 'utf8') === content;
   if (argv.includes('--check')) {
-    process.stdout.write(current ? `${path} is up to date.\n` : `${path} is out of date: run npm run generate\n`);
+    process.stdout.write(
+      current ? `${path} is up to date.\n` : `${path} is out of date: run npm run generate\n`,
+    );
     process.exitCode = current ? 0 : 1;
   } else writeFileSync(file, content);
 }

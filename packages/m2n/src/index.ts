@@ -1,14 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 // The public API of @nccl-ext/m2n.
 
+export type { JoinedSides, JoinedTensor, SideTensor, TransferSide } from './manifest/join-sides.js';
+export { joinSides } from './manifest/join-sides.js';
+export { manifestOf } from './manifest/manifest-of.js';
+export type {
+  Manifest,
+  ManifestAllocation,
+  ManifestBox,
+  ManifestPiece,
+  ManifestRank,
+  ManifestTensor,
+} from './manifest/manifest-schema.js';
+export { parseManifest } from './manifest/manifest-schema.js';
+export type { ManifestSideOptions } from './manifest/manifest-side.js';
+export { manifestSide } from './manifest/manifest-side.js';
+export { readManifest } from './manifest/read-manifest.js';
+export { refitSide } from './manifest/refit-side.js';
 export type { DescribeOptions } from './model/describe-model.js';
 export { describeCheckpoint, describeModel, modelFromJson, namedModel } from './model/describe-model.js';
 export type { ModelConfig } from './model/model-config.js';
 export type { ModelDescription, ModelFacts } from './model/model-description.js';
+export { parameterBytes } from './model/model-description.js';
 export { namedConfigs } from './model/named-models.js';
 export type { Parameter } from './model/parameter.js';
 export type { Parallelism, ParallelSizes } from './parallel/parallelism.js';
 export { parallelism } from './parallel/parallelism.js';
+export type { Side } from './parallel/rank-groups.js';
 export { createPlan } from './plan/create-plan.js';
 export type { BoxesInput, HeldBox } from './plan/pattern-of-boxes.js';
 export { patternOfBoxes } from './plan/pattern-of-boxes.js';
@@ -23,13 +41,16 @@ export type { PublicationState, PublishOptions } from './publish/publication.js'
 export { Publication } from './publish/publication.js';
 export type { PlanRefitRequest, RefitRequest } from './refit/refit.js';
 export { planRefit, refit } from './refit/refit.js';
-export type { RefitLayouts, RefitSides } from './refit/refit-layouts.js';
+export type { RefitLayouts, RefitSides, SideInput } from './refit/refit-layouts.js';
 export type { RefitPhase, RefitProgress, RefitResult } from './refit/refit-result.js';
+export { builtInRules } from './rules/built-in-rules.js';
 export { findRules } from './rules/find-rules.js';
-export type { RefitInput, RefitSide, RefitTensors } from './rules/refit-tensors.js';
+export type { PlacedCopy } from './rules/place-parameters.js';
+export type { RefitInput, RefitSide, RefitTensor, RefitTensors } from './rules/refit-tensors.js';
 export { refitTensors } from './rules/refit-tensors.js';
 export type { Cut, Rule, RuleSet, ViewEntry } from './rules/rule-set.js';
 export { parseRuleSet } from './rules/rule-set.js';
+export type { SideStorage, StoragePiece } from './rules/side-storages.js';
 export type { Checkpoint, CheckpointTensor } from './safetensors/open-checkpoint.js';
 export { openCheckpoint } from './safetensors/open-checkpoint.js';
 export type { CheckpointEntry, WriteCheckpointOptions } from './safetensors/write-checkpoint.js';

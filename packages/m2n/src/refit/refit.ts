@@ -9,7 +9,7 @@ import { executeRefit } from './execute-refit.js';
 import { planTopology } from './plan-topology.js';
 import { type RefitLayouts, type RefitSides, refitLayouts } from './refit-layouts.js';
 import type { RefitProgress, RefitResult } from './refit-result.js';
-import { checkpointValues, syntheticValues, type ValueSource } from './values.js';
+import { checkpointValues, syntheticValues } from './values.js';
 
 /** What {@link planRefit} takes. */
 export interface PlanRefitRequest extends RefitSides {
@@ -60,9 +60,19 @@ export async function refit(request: RefitRequest): Promise<RefitResult> {
     version = 1,
     ...run
   } = request;
-  const layouts = await refitLayouts({ model, rules, from, to, fromView, toView, colocated, cast });
-  const { tensors, worldSize } = layouts;
-  return executeRefit({ ...run, tensors, worldSize, values: valuesOf(request, checkpoint), verify, version });
+  const { tensors, worldSize } = await refitLayouts({
+    model,
+    rules,
+    from,
+    to,
+    fromView,
+    toView,
+    colocated,
+    cast,
+  });
+  const values =
+    checkpoint === undefined ? syntheticValues(sourceShapes(tensors)) : checkpointValues(checkpoint);
+  return executeRefit({ ...run, tensors, worldSize, values, verify, version });
 }
 
 /** A plan without data, at any scale. */
@@ -79,7 +89,6 @@ export async function planRefit(request: PlanRefitRequest): Promise<{
   return { plan, layouts, planMs: performance.now() - began };
 }
 
-function valuesOf({ model }: RefitRequest, checkpoint: Checkpoint | undefined): ValueSource {
-  if (checkpoint !== undefined) return checkpointValues(checkpoint);
-  return syntheticValues(new Map(model.parameters.map((parameter) => [parameter.name, parameter])));
+function sourceShapes(tensors: RefitLayouts['tensors']): Parameters<typeof syntheticValues>[0] {
+  return new Map(tensors.map(({ name, source }) => [name, source[0]!.pattern]));
 }
