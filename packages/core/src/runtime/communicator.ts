@@ -62,7 +62,7 @@ export class Communicator extends Resource {
     return record === undefined ? undefined : errorFrom(record);
   }
 
-  /** Device memory. `symmetric` (the default) can become a window. ERR_OUT_OF_MEMORY carries the sizes. */
+  /** Device memory, not cleared. `symmetric` (the default) can become a window. ERR_OUT_OF_MEMORY carries the sizes. */
   allocate(bytes: number, kind: MemoryKind = 'symmetric'): DeviceBuffer {
     if (!Number.isSafeInteger(bytes) || bytes < 0) {
       throw new NcclExtError(
