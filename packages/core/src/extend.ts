@@ -27,5 +27,7 @@ export function streamHandleOf(stream: Stream): StreamHandle {
 }
 
 export { type ChannelEvents, type ChannelName, publish } from './observe/channels.js';
+export { nearestName } from './options/nearest-name.js';
+export { type OptionSpec, optionNames, optionTable } from './options/option-table.js';
 export { Resource } from './runtime/resource.js';
 export { check, errorFrom, unwrap } from './runtime/unwrap.js';

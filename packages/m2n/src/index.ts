@@ -43,6 +43,8 @@ export type { PlanRefitRequest, RefitRequest } from './refit/refit.js';
 export { planRefit, refit } from './refit/refit.js';
 export type { RefitLayouts, RefitSides, SideInput } from './refit/refit-layouts.js';
 export type { RefitPhase, RefitProgress, RefitResult } from './refit/refit-result.js';
+export type { ReportContext } from './report/refit-report.js';
+export { refitReport } from './report/refit-report.js';
 export { builtInRules } from './rules/built-in-rules.js';
 export { findRules } from './rules/find-rules.js';
 export type { PlacedCopy } from './rules/place-parameters.js';

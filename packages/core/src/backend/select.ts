@@ -67,6 +67,6 @@ export function selectBackend(
 }
 
 /** Name and version of a package, as in `@nccl-ext/cuda13@0.1.0`. */
-export function labelOf({ name, manifest }: FoundPackage): string {
+function labelOf({ name, manifest }: FoundPackage): string {
   return `@nccl-ext/${name}${manifest === undefined ? ' (broken)' : `@${manifest.version}`}`;
 }

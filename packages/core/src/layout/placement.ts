@@ -30,7 +30,7 @@ export type Placement =
   | { readonly kind: 'shard'; readonly dim: number; readonly split: Split };
 
 /** The names of the splits, in the order of {@link Split}. */
-export const splitKinds: readonly Split['kind'][] = [
+const splitKinds: readonly Split['kind'][] = [
   'even',
   'chunk',
   'sizes',

@@ -21,7 +21,7 @@ const integer = z.int();
 const list = z.array(integer);
 
 /** A split; the names `"even"` and `"chunk"` stand for themselves. */
-export const splitSchema: z.ZodType<Split> = z.preprocess(
+const splitSchema: z.ZodType<Split> = z.preprocess(
   (value) => (value === 'even' || value === 'chunk' ? { kind: value } : value),
   z.discriminatedUnion('kind', [
     z.strictObject({ kind: z.literal('even') }),
@@ -35,13 +35,13 @@ export const splitSchema: z.ZodType<Split> = z.preprocess(
 );
 
 /** A placement; `split` defaults to chunk. */
-export const placementSchema: z.ZodType<Placement> = z.discriminatedUnion('kind', [
+const placementSchema: z.ZodType<Placement> = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('replicate') }),
   z.strictObject({ kind: z.literal('shard'), dim: integer, split: splitSchema.default({ kind: 'chunk' }) }),
 ]);
 
 /** A mesh: `{"axes": {"dp": 2, "tp": 4}, "startRank": 8}` or with `"ranks": [...]`. */
-export const meshSchema: z.ZodType<MeshJSON> = z.strictObject({
+const meshSchema: z.ZodType<MeshJSON> = z.strictObject({
   axes: listOr(
     z.array(z.strictObject({ name: z.string(), size: integer })),
     z.record(z.string(), integer),
@@ -53,7 +53,7 @@ export const meshSchema: z.ZodType<MeshJSON> = z.strictObject({
 });
 
 /** A layout: shape, dtype, mesh, and placements as a list (one per axis) or by axis name. */
-export const layoutSchema: z.ZodType<LayoutDocument> = z.strictObject({
+const layoutSchema: z.ZodType<LayoutDocument> = z.strictObject({
   shape: list,
   dtype: z.enum(dtypes),
   mesh: meshSchema,

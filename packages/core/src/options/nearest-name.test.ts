@@ -12,6 +12,9 @@ it.each([
   ['timeoutms', 'timeoutMs'],
   ['timeout', 'timeoutMs'],
   ['worker', 'workers'],
+  ['wokrer', 'workers'],
+  ['owrkers', 'workers'],
+  ['wrokesr', 'workers'],
   ['ranks', undefined],
   ['', undefined],
 ])('%s is %s', (name, expected) => {

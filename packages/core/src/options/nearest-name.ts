@@ -15,16 +15,19 @@ export function nearestName(name: string, candidates: readonly string[]): string
   return nearest;
 }
 
-// Levenshtein's distance by rows: insertions, deletions and substitutions cost 1.
+// Optimal string alignment by rows: insertions, deletions, substitutions and swaps of neighbours cost 1.
 function editDistance(from: string, to: string): number {
+  let before: number[] = [];
   let row = Array.from({ length: to.length + 1 }, (_, j) => j);
   for (let i = 1; i <= from.length; i += 1) {
     const next = [i];
     for (let j = 1; j <= to.length; j += 1) {
       const substitute = row[j - 1]! + (from[i - 1] === to[j - 1] ? 0 : 1);
-      next.push(Math.min(substitute, row[j]! + 1, next[j - 1]! + 1));
+      const swapped = i > 1 && j > 1 && from[i - 1] === to[j - 2] && from[i - 2] === to[j - 1];
+      const swap = swapped ? before[j - 2]! + 1 : substitute;
+      next.push(Math.min(substitute, swap, row[j]! + 1, next[j - 1]! + 1));
     }
-    row = next;
+    [before, row] = [row, next];
   }
   return row[to.length]!;
 }

@@ -6,7 +6,7 @@ import { type TypedArrayOf, typedArrayFor } from '../dtype/typed-array.js';
 import { NcclExtError } from '../errors/nccl-ext-error.js';
 
 /** The most elements that a typed array holds on every supported Node.js. */
-export const maxViewElements: number = 2 ** 32;
+const maxViewElements: number = 2 ** 32;
 
 /** A typed array over `length` elements of `memory`, `byteOffset` bytes into a buffer of `bytes` bytes. */
 export function viewOf<D extends DType>(

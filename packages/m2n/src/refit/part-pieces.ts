@@ -6,7 +6,7 @@ import type { Part } from '../plan/side-pattern.js';
 import { subRuns } from './sub-runs.js';
 
 /** At most about this many bytes of a tensor are in flight at once. */
-export const pieceBytes: number = 32 * 1024 * 1024;
+const pieceBytes: number = 32 * 1024 * 1024;
 
 /** A range of the first dimension of a part. */
 export interface PartPiece {

@@ -79,14 +79,17 @@ export async function refit(request: RefitRequest): Promise<RefitResult> {
 export async function planRefit(request: PlanRefitRequest): Promise<{
   readonly plan: TransferPlan;
   readonly layouts: RefitLayouts;
-  /** Milliseconds from the model to the plan with its totals and digest. */
+  /** Milliseconds from the model, rules and manifests to what each side holds. */
+  readonly layoutMs: number;
+  /** Milliseconds from there to the plan with its totals and digest. */
   readonly planMs: number;
 }> {
   const began = performance.now();
   const layouts = await refitLayouts(request);
+  const laidOut = performance.now();
   const { tensors, worldSize } = layouts;
   const plan = createPlan({ tensors, worldSize, ...planTopology(request.topology, worldSize) });
-  return { plan, layouts, planMs: performance.now() - began };
+  return { plan, layouts, layoutMs: laidOut - began, planMs: performance.now() - laidOut };
 }
 
 function sourceShapes(tensors: RefitLayouts['tensors']): Parameters<typeof syntheticValues>[0] {

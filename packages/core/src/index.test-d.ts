@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the types of the public API promise, and what they refuse.
+
+import { describe, expectTypeOf, it } from 'vitest';
+import {
+  type Communicator,
+  type DeviceBuffer,
+  type DType,
+  type ErrorCode,
+  layout,
+  localWorld,
+  mesh,
+  NcclExtError,
+  replicate,
+  type Stream,
+  shard,
+  subscribe,
+  type World,
+} from './index.js';
+
+describe('views', () => {
+  it('have the typed array of their dtype', () => {
+    const buffer = {} as DeviceBuffer;
+    expectTypeOf(buffer.view('f32')).toEqualTypeOf<Float32Array>();
+    expectTypeOf(buffer.view('bf16')).toEqualTypeOf<Uint16Array>();
+    expectTypeOf(buffer.view('i64', 8, 2)).toEqualTypeOf<BigInt64Array>();
+    // @ts-expect-error there is no such dtype
+    buffer.view('float32');
+  });
+});
+
+describe('layouts', () => {
+  it('take placements per axis or by name, and known dtypes only', () => {
+    const axes = mesh({ dp: 2, tp: 4 });
+    expectTypeOf(
+      layout({ shape: [8], dtype: 'f32', mesh: axes, placements: [replicate(), shard(0)] }).localShape(0),
+    ).toEqualTypeOf<readonly number[] | undefined>();
+    layout({ shape: [8], dtype: 'f32', mesh: axes, placements: { tp: shard(0, 'even') } });
+    // @ts-expect-error placements are objects made by shard() and replicate()
+    layout({ shape: [8], dtype: 'f32', mesh: axes, placements: [0, 1] });
+    // @ts-expect-error dtype is missing
+    layout({ shape: [8], mesh: axes, placements: [] });
+  });
+
+  it('cannot be changed', () => {
+    const weight = layout({ shape: [8], dtype: 'f32', mesh: mesh({ tp: 2 }), placements: [shard(0)] });
+    // @ts-expect-error shapes are fixed
+    weight.shape[0] = 4;
+    expectTypeOf(weight.dtype).toEqualTypeOf<DType>();
+  });
+});
+
+describe('worlds', () => {
+  it('return what the bodies return, by rank', () => {
+    expectTypeOf<World['run']>().returns.resolves.toBeArray();
+    const world = {} as World;
+    expectTypeOf(world.run((comm) => comm.rank)).resolves.toEqualTypeOf<number[]>();
+    expectTypeOf(world.run(async () => 'x')).resolves.toEqualTypeOf<string[]>();
+    // @ts-expect-error ranks is needed
+    void localWorld({ backend: 'embedded' });
+    // @ts-expect-error there is no such backend
+    void localWorld({ ranks: 2, backend: 'cuda11' });
+  });
+
+  it('enqueue without promises and wait with one', () => {
+    expectTypeOf<Stream['barrier']>().returns.toEqualTypeOf<void>();
+    expectTypeOf<Stream['synchronize']>().returns.toEqualTypeOf<Promise<void>>();
+    expectTypeOf<Communicator['agree']>().returns.toEqualTypeOf<Promise<void>>();
+    expectTypeOf<World>().toHaveProperty(Symbol.asyncDispose);
+  });
+});
+
+describe('errors and events', () => {
+  it('narrow unknown values', () => {
+    const error: unknown = undefined;
+    if (NcclExtError.is(error, 'ERR_TIMEOUT')) {
+      expectTypeOf(error.code).toEqualTypeOf<ErrorCode>();
+      expectTypeOf(error.peer).toEqualTypeOf<number | undefined>();
+    }
+    // @ts-expect-error there is no such code
+    NcclExtError.is(error, 'ERR_NOPE');
+  });
+
+  it('type what a channel tells', () => {
+    subscribe('refit.progress', (event) => expectTypeOf(event.bytes).toEqualTypeOf<number>());
+    // @ts-expect-error there is no such channel
+    subscribe('nothing', () => {});
+  });
+});
