@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads checked arguments as typed values, with errors that name the option as it was written.
+
+import { NcclExtError } from '@nccl-ext/core';
+import { optionTable } from '@nccl-ext/core/extend';
+import { type ArgsDef, parseArgs } from 'citty';
+
+/** Options of the command line that are options of the library too (docs/options.md). */
+type LibraryNumber = 'timeoutMs' | 'workers';
+
+/** The arguments of one command. */
+export class Arguments {
+  readonly #values: Readonly<Record<string, unknown>>;
+
+  constructor(definitions: ArgsDef, rawArgs: readonly string[]) {
+    this.#values = parseArgs([...rawArgs], definitions);
+  }
+
+  has(name: string): boolean {
+    return this.#values[name] !== undefined;
+  }
+
+  flag(name: string): boolean {
+    return this.#values[name] === true;
+  }
+
+  text(name: string): string | undefined {
+    const value = this.#values[name];
+    return typeof value === 'string' ? value : undefined;
+  }
+
+  /** @throws ERR_INVALID_ARGUMENT unless the value is a decimal integer from `min` to `max`. */
+  integer(name: string, min: number, max: number): number | undefined {
+    const value = this.text(name);
+    if (value === undefined) return undefined;
+    if (/^\d+$/.test(value) && Number(value) >= min && Number(value) <= max) return Number(value);
+    throw wrongValue(name, value, `an integer from ${min} to ${max}`);
+  }
+
+  /** A number of bytes: `4096`, `256KiB`, `64MiB`, `1GiB`, or with decimal units (`kB`, `MB`, `GB`). */
+  bytes(name: string, min: number, max: number): number | undefined {
+    const value = this.text(name);
+    if (value === undefined) return undefined;
+    const match = /^(\d+)\s*(B|kB|KB|MB|GB|KiB|MiB|GiB)?$/.exec(value);
+    const bytes = match === null ? Number.NaN : Number(match[1]) * unitBytes[match[2] ?? 'B']!;
+    if (bytes >= min && bytes <= max) return bytes;
+    throw wrongValue(name, value, `a number of bytes from ${min} to ${max}, as in 4096, 256KiB or 64MiB`);
+  }
+
+  /** @throws ERR_INVALID_ARGUMENT unless the value is one of `choices`. */
+  oneOf<T extends string>(name: string, choices: readonly T[]): T | undefined {
+    const value = this.text(name);
+    if (value === undefined) return undefined;
+    const choice = choices.find((candidate) => candidate === value);
+    if (choice !== undefined) return choice;
+    throw wrongValue(name, value, `one of ${choices.join(', ')}`);
+  }
+
+  /** The value of an option that the library has too, within the library's limits. */
+  libraryNumber(name: string, option: LibraryNumber): number | undefined {
+    const value = this.text(name);
+    if (value === undefined) return undefined;
+    const { kind } = optionTable[option];
+    const number = kind.fromText(value);
+    if (number !== undefined) return number;
+    throw wrongValue(name, value, kind.allowed);
+  }
+
+  /** @throws ERR_INVALID_ARGUMENT unless exactly one of `names` is given. */
+  exactlyOne(names: readonly [string, string]): string {
+    const given = names.filter((name) => this.has(name));
+    if (given.length === 1) return given[0]!;
+    const [first, second] = names;
+    throw new NcclExtError(
+      'ERR_INVALID_ARGUMENT',
+      given.length === 0
+        ? `--${first} or --${second} is missing.`
+        : `--${first} and --${second} exclude each other.`,
+      { help: `Give exactly one of --${first} and --${second}.`, field: `--${first}` },
+    );
+  }
+}
+
+const unitBytes: Readonly<Record<string, number>> = {
+  B: 1,
+  kB: 1e3,
+  KB: 1e3,
+  MB: 1e6,
+  GB: 1e9,
+  KiB: 2 ** 10,
+  MiB: 2 ** 20,
+  GiB: 2 ** 30,
+};
+
+/** The error for a value that an option does not take. */
+export function wrongValue(name: string, value: string, allowed: string): NcclExtError {
+  return new NcclExtError(
+    'ERR_INVALID_ARGUMENT',
+    `--${name} is ${JSON.stringify(value)}; it must be ${allowed}.`,
+    {
+      field: `--${name}`,
+      expected: allowed,
+      seen: value,
+    },
+  );
+}

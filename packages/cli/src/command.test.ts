@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: Apache-2.0
+// The built command as a shell sees it: exit codes, one JSON object, errors on stderr, files whole or absent.
+
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { writeTinyCheckpoint } from './tiny-checkpoint.test-util.js';
+
+const bin = fileURLToPath(new URL('../bin/nccl-ext.mjs', import.meta.url));
+let folder: string;
+let checkpoint: string;
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'nccl-ext-cli-'));
+  await mkdir(join(folder, 'tiny'));
+  checkpoint = join(folder, 'tiny', 'model.safetensors');
+  await writeTinyCheckpoint(checkpoint);
+});
+afterAll(() => rm(folder, { recursive: true }));
+
+interface Ended {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+function start(args: readonly string[], env: Record<string, string> = {}): ChildProcess {
+  // In the folder, without variables of this test run: package managers put GPU backends of the clone on NODE_PATH.
+  const clean = Object.entries(process.env).filter(([name]) => !/^(NCCL|NODE_|FORCE_COLOR|RANK)/.test(name));
+  return spawn(process.execPath, [bin, ...args], {
+    cwd: folder,
+    env: { ...Object.fromEntries(clean), ...env },
+  });
+}
+
+async function run(args: readonly string[], env?: Record<string, string>): Promise<Ended> {
+  const child = start(args, env);
+  let [stdout, stderr] = ['', ''];
+  child.stdout!.on('data', (text) => {
+    stdout += text;
+  });
+  child.stderr!.on('data', (text) => {
+    stderr += text;
+  });
+  const code = await new Promise<number | null>((resolve) => child.on('close', resolve));
+  return { code, stdout, stderr };
+}
+
+/** The only line of stdout, parsed. */
+async function json(
+  args: readonly string[],
+  env?: Record<string, string>,
+): Promise<Ended & { value: Record<string, unknown> }> {
+  const ended = await run([...args, '--json'], env);
+  expect(ended.stdout.split('\n')).toHaveLength(2);
+  return { ...ended, value: JSON.parse(ended.stdout) };
+}
+
+describe('help', () => {
+  it.each([
+    [[], 'nccl-ext COMMAND'],
+    [['plan'], 'nccl-ext plan COMMAND'],
+    [['refit'], 'nccl-ext refit (--checkpoint PATH | --model NAME)'],
+    [['plan', 'm2n'], 'nccl-ext plan m2n (--checkpoint PATH | --model NAME)'],
+    [['doctor'], 'nccl-ext doctor [options]'],
+    [['bench', 'm2n'], 'nccl-ext bench m2n [options]'],
+    [['selftest'], 'nccl-ext selftest [options]'],
+  ])('%j --help shows usage, options and examples', async (words, usage) => {
+    const { code, stdout, stderr } = await run([...words, '--help']);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(stdout).toContain(usage);
+    expect(stdout).toMatch(/\nExamples\n {2}# /);
+    expect(stdout).not.toContain('\u001b');
+    expect(Math.max(...stdout.split('\n').map((line) => line.length))).toBeLessThan(160);
+  });
+
+  it('has a version', async () => {
+    expect((await run(['--version'])).stdout).toMatch(/^\d+\.\d+\.\d+/);
+  });
+});
+
+describe('wrong use', () => {
+  it.each([
+    [['refti'], 'There is no command `nccl-ext refti`.', 'Did you mean `nccl-ext refit`?'],
+    [[], '`nccl-ext` needs a command.', 'refit, plan, doctor, bench, selftest'],
+    [['plan'], '`nccl-ext plan` needs a command.', 'm2n'],
+    [['refit', '--form', 'tp=2'], 'has no option --form', 'Did you mean --from?'],
+    [
+      ['refit', '--model', 'Qwen3-0.6B', '--from', 'tp=2'],
+      '--to or --to-manifest is missing.',
+      'Give exactly one',
+    ],
+    [['refit', '--model', 'Qwen3-0.6B', '--from', 'tp=x', '--to', 'tp=1'], 'tp=x', 'tp=4,pp=2'],
+    [['refit', '--model', 'Qwen9', '--from', 'tp=1', '--to', 'tp=1'], 'Qwen9', 'Qwen3-0.6B'],
+    [
+      ['refit', '--model', 'Qwen3-0.6B', '--from', 'tp=1', '--to', 'tp=1', '--cast', 'int4'],
+      '--cast is "int4"',
+      '',
+    ],
+    [
+      ['refit', '--checkpoint', 'absent.safetensors', '--from', 'tp=1', '--to', 'tp=1'],
+      'absent.safetensors',
+      '',
+    ],
+    [['refit', '--report', 'no/such/folder.html'], '--report no/such/folder.html', 'existing folder'],
+    [
+      ['plan', 'm2n', '--model', 'Qwen3-0.6B', '--from', 'tp=1', '--to', 'tp=1', '--rank', '9'],
+      '--rank is 9',
+      '',
+    ],
+    [
+      ['plan', 'm2n', '--model', 'Qwen3-0.6B', '--from', 'tp=1', '--to', 'tp=1', '--topology', 'dgx'],
+      'dgx',
+      'dgx-h100',
+    ],
+    [['bench', 'm2n', '--ranks', '6'], '--ranks is "6"', ''],
+    [['selftest', '--group', 'nothing'], 'nothing', ''],
+    [['selftest', '--filter', 'no such case'], 'No case matches', ''],
+  ])('%j is 2, says what is wrong and what to do', async (args, message, help) => {
+    const { code, stdout, stderr } = await run(args);
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+    expect(stderr).toContain(message);
+    expect(stderr).toContain(help);
+    expect(stderr).not.toMatch(/\n\s+at /);
+  });
+
+  it('is a JSON object with --json', async () => {
+    const { code, stderr, value } = await json(['refit', '--form', 'tp=2']);
+    expect({ code, stderr }).toEqual({ code: 2, stderr: '' });
+    expect(value).toEqual({
+      ok: false,
+      error: expect.objectContaining({
+        code: 'ERR_INVALID_ARGUMENT',
+        help: 'Did you mean --from?',
+        field: '--form',
+      }),
+    });
+  });
+
+  it('refuses a truncated checkpoint before anything moves', async () => {
+    const broken = join(folder, 'broken.safetensors');
+    await writeFile(broken, (await readFile(checkpoint)).subarray(0, 5000));
+    const { code, value } = await json(['refit', '--checkpoint', broken, '--from', 'tp=1', '--to', 'tp=1']);
+    expect(code).toBe(2);
+    expect(value).toMatchObject({ ok: false, error: { code: 'ERR_CHECKPOINT' } });
+  });
+});
+
+describe('refit', () => {
+  const sides = ['--from', 'tp=4', '--to', 'tp=2,dp=2'];
+
+  it('moves a checkpoint, verifies it and writes a report', async () => {
+    const report = join(folder, 'report.html');
+    const args = ['refit', '--checkpoint', checkpoint, ...sides, '--verify', '--report', report];
+    const { code, stderr, value } = await json(args);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(value).toMatchObject({
+      ok: true,
+      tensors: 24,
+      ranks: 8,
+      backend: 'embedded',
+      verified: true,
+      version: 1,
+      report,
+      from: 'tp=4',
+      to: 'tp=2,dp=2',
+    });
+    expect(value.wireBytes).toBe(value.lowerBoundBytes);
+    expect(value.digest).toMatch(/^[0-9a-f]{64}$/);
+    for (const name of ['planMs', 'loadMs', 'prepareMs', 'transferMs', 'checkMs', 'gigabytesPerSecond']) {
+      expect(value[name]).toBeGreaterThan(0);
+    }
+    const html = await readFile(report, 'utf8');
+    expect(html).toMatch(/^<!doctype html>/);
+    expect(html).toContain('--from tp=4 --to tp=2,dp=2 --verify');
+  });
+
+  it('says the same to a person, every number with its unit', async () => {
+    const { code, stdout, stderr } = await run(['refit', '--checkpoint', join(folder, 'tiny'), ...sides]);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(stdout).toMatch(/^done .*B moved from tp=4 to tp=2,dp=2\n/);
+    expect(stdout).toMatch(/transfer +[\d.]+ (us|ms), [\d.]+ GB\/s/);
+    expect(stdout).toContain('no (add --verify)');
+    expect(stdout).toContain('embedded backend (no GPU backend is installed)');
+  });
+
+  it('makes up values for a model, casts, and runs on the same ranks', async () => {
+    const shapes = join(folder, 'model.json');
+    await writeFile(shapes, '{"w": {"shape": [64, 64], "dtype": "F32"}}');
+    const rules = join(folder, 'rules.json');
+    await writeFile(rules, '{"name": "one", "rules": [{"match": "w", "cut": "column"}]}');
+    const { code, value } = await json([
+      ...['refit', '--model', shapes, '--rules', rules, '--from', 'tp=2', '--to', 'tp=2', '--colocated'],
+      ...['--cast', 'BF16', '--verify', '--workers', '1', '--timeout', '20000', '--backend', 'embedded'],
+    ]);
+    expect(code).toBe(0);
+    expect(value).toMatchObject({ ranks: 2, wireBytes: 0, localBytes: 64 * 64 * 2, verified: true });
+  });
+
+  it('fails, not misused, where the backend is not installed', async () => {
+    const { code, value } = await json(['refit', '--checkpoint', checkpoint, ...sides, '--backend', 'cuda']);
+    expect(code).toBe(1);
+    expect(value).toMatchObject({ ok: false, error: { code: 'ERR_BACKEND_MISSING' } });
+  });
+
+  it.each([
+    ['SIGINT', 130],
+    ['SIGTERM', 143],
+  ] as const)('ends on %s with %i and leaves nothing behind', async (signal, exit) => {
+    const own = join(folder, signal);
+    await mkdir(own);
+    // The values of a whole model take seconds; the log line says that ranks exist and loading begins.
+    const child = start(
+      ['refit', '--model', 'Qwen3-0.6B', ...sides, '--verify', '--report', join(own, 'report.html')],
+      { NCCL_EXT_LOG_LEVEL: 'debug' },
+    );
+    let stderr = '';
+    await new Promise<void>((resolve) => {
+      child.stderr!.on('data', (text: Buffer) => {
+        stderr += text.toString();
+        if (stderr.includes('backend opened')) resolve();
+      });
+    });
+    child.kill(signal);
+    const code = await new Promise((resolve) => child.on('close', resolve));
+    expect(code).toBe(exit);
+    expect(stderr).toContain('interrupted: nothing was left behind');
+    expect(await readdir(own)).toEqual([]);
+  });
+});
+
+describe('plan m2n', () => {
+  it('plans Kimi-K2 over thousands of ranks', async () => {
+    const { code, value } = await json([
+      ...['plan', 'm2n', '--model', 'Kimi-K2-Instruct', '--from', 'ranks=2048,pp=16,ep=128'],
+      ...['--to', 'ranks=2048,tp=16', '--rank', '2047'],
+    ]);
+    expect(code).toBe(0);
+    expect(value).toMatchObject({ ok: true, ranks: 4096, rank: 2047 });
+    expect(value.wireBytes).toBe(value.lowerBoundBytes);
+    expect(value.moves).toBeGreaterThan(1000);
+    expect(value.patterns).toBeGreaterThan(5);
+    expect(value.maxRankBytes).toBeGreaterThanOrEqual(value.meanRankBytes as number);
+    expect(value.bytesByLink).toMatchObject({ nvlink: value.wireBytes });
+  });
+
+  it('writes the plan and pictures of it', async () => {
+    const [output, svg] = [join(folder, 'plan.json'), join(folder, 'plan.svg')];
+    const { code, value } = await json([
+      ...[
+        'plan',
+        'm2n',
+        '--checkpoint',
+        checkpoint,
+        '--from',
+        'tp=4',
+        '--to',
+        'tp=2,dp=2',
+        '--topology',
+        'single-node',
+      ],
+      ...['--output', output, '--svg', svg, '--tensor', 'model.embed_tokens.weight'],
+    ]);
+    expect(code).toBe(0);
+    expect(value).toMatchObject({ output, svg });
+    expect(JSON.parse(await readFile(output, 'utf8'))).toMatchObject({ digest: value.digest });
+    expect(await readFile(svg, 'utf8')).toMatch(/^<svg/);
+  });
+});
+
+describe('doctor', () => {
+  it('finds this machine usable', async () => {
+    const { code, stderr, value } = await json(['doctor']);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    const checks = value.checks as { name: string; status: string; fix?: string }[];
+    expect(checks).toContainEqual(expect.objectContaining({ name: 'Embedded backend', status: 'ok' }));
+    for (const { status, fix } of checks) expect(fix === undefined).toBe(status === 'ok');
+  });
+
+  it('fails with a fix for what is broken, and warns of misspelt variables', async () => {
+    const { code, stdout } = await run(['doctor'], {
+      NCCL_EXT_BACKEND: 'cuda',
+      NCCL_EXT_WORKER: '2',
+      RANK: '1',
+    });
+    expect(code).toBe(1);
+    expect(stdout).toMatch(/FAIL {2}Backend .*\n *fix: .*npm i/);
+    expect(stdout).toMatch(/warn {2}NCCL_EXT_WORKER .*\n *fix: Did you mean NCCL_EXT_WORKERS\?/);
+    expect(stdout).toMatch(/FAIL {2}Launcher /);
+    expect(stdout).toContain('Not usable as it is');
+  });
+});
+
+describe('selftest and bench', () => {
+  it('runs a group of cases', async () => {
+    const { code, stderr, value } = await json(['selftest', '--group', 'sharding', '--ranks', '4']);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(value).toMatchObject({ ok: true, failed: 0 });
+    const cases = value.cases as { group: string; status: string }[];
+    expect(cases.length).toBe((value.passed as number) + (value.skipped as number));
+    expect(cases.every(({ group }) => group === 'sharding')).toBe(true);
+  });
+
+  it('measures against the copy ceiling', async () => {
+    const { code, value } = await json([
+      'bench',
+      'm2n',
+      '--ranks',
+      '4',
+      '--bytes',
+      '16MiB',
+      '--workers',
+      '1',
+    ]);
+    expect(code).toBe(0);
+    const rows = value.rows as { ofBound: number; bytes: number }[];
+    expect(rows).toHaveLength(4);
+    for (const { ofBound, bytes } of rows) {
+      expect(ofBound).toBeGreaterThan(0);
+      expect(bytes).toBeGreaterThan(2 ** 23);
+    }
+    expect(value.step).toMatchObject({ bytes: 2 ** 20, stepsPerGraph: 100 });
+  });
+});

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// `nccl-ext doctor`: is this machine ready, and what to do about what is not.
+
+import { readFile } from 'node:fs/promises';
+import { version } from '@nccl-ext/core';
+import { type Command, defineLeaf, type Outcome, type Session } from '../command.js';
+import { backendChecks } from '../doctor/backend-checks.js';
+import { doctorText } from '../doctor/doctor-text.js';
+import { embeddedCheck } from '../doctor/embedded-check.js';
+import { launcherCheck } from '../doctor/launcher-check.js';
+import { machineCheck, nodeCheck } from '../doctor/machine-checks.js';
+import { optionChecks } from '../doctor/option-checks.js';
+
+export const doctorCommand: Command = defineLeaf({
+  meta: { name: 'doctor', description: 'Check this machine; every line that is not right says its fix' },
+  usage: '[options]',
+  examples: [
+    { what: 'What runs here, and what would improve it', line: 'nccl-ext doctor' },
+    { what: 'For a bug report', line: 'nccl-ext doctor --json' },
+  ],
+  run: runDoctor,
+});
+
+async function runDoctor({ env }: Session): Promise<Outcome> {
+  const options = optionChecks(env);
+  const backend = await backendChecks(options.backend);
+  const checks = [
+    nodeCheck(await neededNode()),
+    machineCheck(),
+    ...backend.checks,
+    await embeddedCheck(),
+    launcherCheck(env),
+    ...options.checks,
+  ];
+  const ok = checks.every(({ status }) => status !== 'failed');
+  const findings = { version, ok, backend: backend.chosen ?? null, checks, options: options.options };
+  return { ok, json: { ...findings }, text: (style) => doctorText(findings, style) };
+}
+
+async function neededNode(): Promise<string> {
+  const manifest = await readFile(new URL('../../package.json', import.meta.url), 'utf8');
+  return (JSON.parse(manifest) as { engines: { node: string } }).engines.node;
+}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// `nccl-ext refit`: moves the parameters of a model from one layout to another, all ranks in this process.
+
+import { refit, refitReport } from '@nccl-ext/m2n';
+import { backendArguments, readBackendInput } from '../arguments/backend-arguments.js';
+import { modelArguments, readModelInput } from '../arguments/model-arguments.js';
+import { type Command, defineLeaf, type Outcome, type Session } from '../command.js';
+import { requireFolder, writeWhole } from '../output/write-file.js';
+import { refitJson } from '../refit/refit-json.js';
+import { refitText } from '../refit/refit-text.js';
+
+export const refitCommand: Command = defineLeaf({
+  meta: { name: 'refit', description: 'Move the parameters of a model from one layout to another' },
+  usage: '(--checkpoint PATH | --model NAME) --from SIZES --to SIZES [options]',
+  args: {
+    ...modelArguments,
+    ...backendArguments,
+    verify: {
+      type: 'boolean',
+      description:
+        'Hash what is sent and what arrives, and compare every destination byte with the source read again',
+    },
+    report: { type: 'string', valueHint: 'FILE.html', description: 'Write a report: one file, no network' },
+  },
+  examples: [
+    {
+      what: 'A checkpoint from a trainer with TP 4 to two replicas with TP 2, checked, with a report',
+      line: 'nccl-ext refit --checkpoint model.safetensors --from tp=4 --to tp=2,dp=2 --verify --report refit.html',
+    },
+    {
+      what: 'Three layers of a named model with generated values, on the same ranks before and after',
+      line: 'nccl-ext refit --model Qwen3-0.6B --layers 3 --from tp=4,pp=2 --to tp=8 --colocated',
+    },
+    {
+      what: 'For a script: one JSON object',
+      line: 'nccl-ext refit --checkpoint ckpt/ --from pp=2,ep=4,dp=4 --to tp=4 --cast bf16 --json',
+    },
+    {
+      what: 'What a Python process says that its ranks hold',
+      line: 'nccl-ext refit --checkpoint ckpt/ --from-manifest trainer.json --to tp=4',
+    },
+  ],
+  run: runRefit,
+});
+
+async function runRefit(session: Session): Promise<Outcome> {
+  const { arguments: args, commandLine, env, signal, progress } = session;
+  const report = args.text('report');
+  if (report !== undefined) await requireFolder('report', report);
+  const { backendReason, ...backend } = readBackendInput(args, env);
+  const input = await readModelInput(args);
+  try {
+    const result = await refit({
+      ...input.request,
+      ...backend,
+      verify: args.flag('verify'),
+      signal,
+      onProgress: (state) => progress.update(state),
+    });
+    if (report !== undefined) {
+      const { name, from, to } = input;
+      const context = { model: name, from, to, command: commandLine };
+      await writeWhole(report, refitReport(result, context), signal);
+    }
+    const facts = { result, input, report, backendReason };
+    return { ok: true, json: refitJson(facts), text: (style) => refitText(facts, style) };
+  } finally {
+    await input.dispose();
+  }
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// `nccl-ext selftest`: runs the conformance cases here, on whatever backend is installed.
+
+import { runCases, selectCases } from '@nccl-ext/conformance';
+import { localWorld, NcclExtError } from '@nccl-ext/core';
+import { backendArguments, readBackendInput } from '../arguments/backend-arguments.js';
+import { type Command, defineLeaf, type Outcome, type Session } from '../command.js';
+import { selftestJson, selftestText } from '../selftest/selftest-report.js';
+
+export const selftestCommand: Command = defineLeaf({
+  meta: { name: 'selftest', description: 'Run the conformance cases on this machine' },
+  usage: '[options]',
+  args: {
+    group: {
+      type: 'string',
+      valueHint: 'NAME',
+      description: 'A group, several with commas, or all; default all that are quick',
+    },
+    filter: { type: 'string', valueHint: 'TEXT', description: 'Only cases whose name has this text' },
+    ranks: { type: 'string', valueHint: 'N', description: 'Leave out cases that need more ranks' },
+    backend: backendArguments.backend!,
+    workers: backendArguments.workers!,
+  },
+  examples: [
+    { what: 'Everything that is quick', line: 'nccl-ext selftest' },
+    { what: 'Captured graphs only, at most 8 ranks', line: 'nccl-ext selftest --group graphs --ranks 8' },
+    { what: 'For a script', line: 'nccl-ext selftest --group all --json' },
+  ],
+  run: runSelftest,
+});
+
+async function runSelftest({ arguments: args, env, signal, progress }: Session): Promise<Outcome> {
+  const { backend, workers } = readBackendInput(args, env);
+  const maxRanks = args.integer('ranks', 1, 1024);
+  const group = args.text('group')?.split(',');
+  const filter = args.text('filter');
+  const cases = selectCases({
+    ...(group === undefined ? {} : { group }),
+    ...(filter === undefined ? {} : { filter }),
+    ...(maxRanks === undefined ? {} : { maxRanks }),
+  });
+  if (cases.length === 0) {
+    throw new NcclExtError(
+      'ERR_INVALID_ARGUMENT',
+      'No case matches --group, --filter and --ranks together.',
+      {
+        help: 'Leave one of them out.',
+        field: '--filter',
+      },
+    );
+  }
+  const summary = await runCases(cases, {
+    signal,
+    world: (request) => localWorld({ ...request, backend, workers, signal }),
+    onResult: ({ name }, done, total) => progress.say(`${done} of ${total} cases  ${name}`),
+  });
+  signal.throwIfAborted();
+  return {
+    ok: summary.failed === 0,
+    json: selftestJson(summary, backend),
+    text: (style) => selftestText(summary, backend, style),
+  };
+}

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every line of doctor that is not right says its fix.
+
+import { describe, expect, it } from 'vitest';
+import { styleFor } from '../output/style.js';
+import { backendChecks } from './backend-checks.js';
+import { failed, ok, warning } from './check.js';
+import { doctorText } from './doctor-text.js';
+import { launcherCheck } from './launcher-check.js';
+import { nodeCheck } from './machine-checks.js';
+
+describe('nodeCheck', () => {
+  it.each([
+    ['20.19.0', 'ok'],
+    ['20.20.2', 'ok'],
+    ['22.0.0', 'ok'],
+    ['20.18.9', 'failed'],
+    ['18.20.0', 'failed'],
+    ['23.0.0-nightly', 'ok'],
+  ])('%s is %s', (version, status) => {
+    const check = nodeCheck('>=20.19.0', version);
+    expect(check.status).toBe(status);
+    expect(check.fix === undefined).toBe(status === 'ok');
+  });
+});
+
+describe('backendChecks', () => {
+  it('lists what a machine without a GPU lacks, with fixes, and is content', async () => {
+    const { checks, chosen } = await backendChecks('embedded');
+    expect(chosen).toBe('embedded');
+    expect(checks.map(({ name }) => name)).toEqual(
+      expect.arrayContaining(['Backend', 'Driver', 'CUDA', 'NCCL', 'GPUs', 'Topology']),
+    );
+    for (const { status, fix } of checks) expect(fix === undefined).toBe(status === 'ok');
+    expect(checks.some(({ status }) => status === 'failed')).toBe(false);
+  });
+});
+
+describe('launcherCheck', () => {
+  it('shows what a launcher said', () => {
+    const env = { RANK: '1', WORLD_SIZE: '4', LOCAL_RANK: '1', LOCAL_WORLD_SIZE: '4' };
+    const check = launcherCheck({ ...env, MASTER_ADDR: 'host', MASTER_PORT: '29500' });
+    expect(check.found).toBe('torchrun: rank 1 of 4, meeting at host:29501');
+  });
+
+  it('fails half of a launch', () => {
+    expect(launcherCheck({ RANK: '1' })).toEqual(
+      expect.objectContaining({ status: 'failed', fix: expect.stringContaining('torchrun') }),
+    );
+  });
+
+  it('needs none', () => {
+    expect(launcherCheck({}).status).toBe('ok');
+  });
+});
+
+describe('doctorText', () => {
+  it('puts the fix under its line and ends with a verdict', () => {
+    const text = doctorText(
+      {
+        version: '1.2.3',
+        ok: false,
+        backend: 'embedded',
+        checks: [
+          ok('Node.js', '20'),
+          warning('X', 'is odd', 'unset it'),
+          failed('Driver', 'old', 'update\nor not'),
+        ],
+        options: [{ option: 'workers', variable: 'NCCL_EXT_WORKERS', value: null, origin: 'default' }],
+      },
+      styleFor({}, {}),
+    );
+    expect(text).toBe(
+      [
+        'nccl-ext 1.2.3',
+        '',
+        '  ok    Node.js  20',
+        '  warn  X        is odd',
+        '                 fix: unset it',
+        '  FAIL  Driver   old',
+        '                 fix: update',
+        '                 fix: or not',
+        '',
+        'Options in effect',
+        '  workers  not set  default',
+        '',
+        'Not usable as it is: 1 of 3 lines failed.',
+        '',
+      ].join('\n'),
+    );
+  });
+});

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// The process behind `nccl-ext`: its arguments, its streams, its signals and its exit code.
+
+import { watchInterruption } from './interruption.js';
+import { runCli } from './run-cli.js';
+
+// A reader that has seen enough (`nccl-ext ... | head`) is no failure.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code === 'EPIPE') process.exit(0);
+  throw error;
+});
+
+/** Milliseconds that the process gets to end by itself. */
+const graceMs = 2000;
+
+const interruption = watchInterruption(process);
+try {
+  process.exitCode = await runCli(process.argv.slice(2), {
+    stdout: process.stdout,
+    stderr: process.stderr,
+    env: process.env,
+    signal: interruption.signal,
+  });
+} finally {
+  interruption.stop();
+}
+// A rank that hangs, which `selftest` may find, must not keep the command from ending.
+setTimeout(() => process.exit(), graceMs).unref();

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `nccl-ext refit` tells a person: what moved from where to where, how much, how fast, and how it was checked.
+
+import type { Style } from '../output/style.js';
+import { table } from '../output/table.js';
+import { bytesText, countText, rateText, ratioText, timeText } from '../output/units.js';
+import type { RefitFacts } from './refit-json.js';
+
+export function refitText({ result, input, report, backendReason }: RefitFacts, style: Style): string {
+  const { wireBytes, lowerBoundBytes, localBytes, parameterBytes, planMs, loadMs, transferMs, checkMs } =
+    result;
+  const against =
+    lowerBoundBytes === 0
+      ? 'nothing has to travel'
+      : `lower bound ${bytesText(lowerBoundBytes)}, ${ratioText(wireBytes / lowerBoundBytes)}`;
+  const rows: string[][] = [
+    ['model', `${input.name}: ${countText(result.tensors, 'tensor')}, ${bytesText(parameterBytes)}`],
+    ['values', result.values],
+    ['from', input.from],
+    ['to', input.to],
+    ['ranks', `${countText(result.ranks, 'rank')} on the ${result.backend} backend (${backendReason})`],
+    ['wire', `${bytesText(wireBytes)} between ranks (${against})`],
+    ['local', `${bytesText(localBytes)} within ranks`],
+    ['plan', timeText(planMs)],
+    ['load', timeText(loadMs)],
+    ['transfer', `${timeText(transferMs)}, ${style.bold(rateText(result.gigabytesPerSecond))}`],
+    ['verified', verified(result.verified, checkMs, style)],
+    ['version', String(result.version)],
+  ];
+  if (report !== undefined) rows.push(['report', report]);
+  const moved = `${bytesText(wireBytes + localBytes)} moved`;
+  return `${style.green('done')} ${style.bold(`${moved} from ${input.from} to ${input.to}`)}\n\n${table(
+    rows.map(([name, value]) => [style.dim(name!), value!]),
+  )}`;
+}
+
+function verified(done: boolean, checkMs: number, style: Style): string {
+  if (!done) return style.yellow('no (add --verify)');
+  return `${style.green('yes')}: hashes of what was sent and what arrived, then every destination byte against the source read again (${timeText(checkMs)})`;
+}
