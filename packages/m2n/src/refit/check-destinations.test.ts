@@ -66,10 +66,10 @@ describe('syntheticValues', () => {
             await values.read('w', part.runs(rank)!, slice);
             const width = part.localShape(rank)![1]!;
             for (let element = 0; element < slice.length / size; element++) {
-              const [row, column] = part.toGlobal(rank, [
-                Math.floor(element / columns),
-                element % columns,
-              ]) as [number, number];
+              const [row, column] = part.toGlobal(rank, [Math.floor(element / width), element % width]) as [
+                number,
+                number,
+              ];
               const at = (row * 10 + column) * size;
               expect(slice.subarray(element * size, (element + 1) * size)).toEqual(
                 all.subarray(at, at + size),

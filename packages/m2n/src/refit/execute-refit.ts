@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs one refit in this process: plan, load, prepare, publish, check; whatever happens, nothing is left behind.
 
-import { totalmem } from 'node:os';
 import {
   type Communicator,
   type DType,
@@ -204,11 +203,11 @@ function requireMemory(plan: TransferPlan): void {
   for (let rank = 0; rank < plan.worldSize; rank++) {
     bytes += arenaBytes(plan.sourceTensorsOf(rank)) + arenaBytes(plan.destinationTensorsOf(rank));
   }
-  const available = totalmem();
+  const available = process.availableMemory();
   if (bytes <= available) return;
   throw new NcclExtError(
     'ERR_OUT_OF_MEMORY',
-    `The shards of all ranks take ${gigabytes(bytes)}; this machine has ${gigabytes(available)}.`,
+    `The shards of all ranks take ${gigabytes(bytes)}; ${gigabytes(available)} are free on this machine.`,
     {
       op: 'refit',
       expected: available,

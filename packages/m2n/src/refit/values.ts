@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where the values of a refit come from: a checkpoint, or a function of (tensor, index) when there is only a model.
 
-import { type DimRuns, type DType, dtypeBytes, localToGlobal } from '@nccl-ext/core';
+import { type DimRuns, type DType, dtypeBytes, isFloatDType, localToGlobal } from '@nccl-ext/core';
 import type { Checkpoint } from '../safetensors/open-checkpoint.js';
 
 /** Fills dense, row-major slices of global tensors. */
@@ -47,19 +47,45 @@ function fillSynthetic(
   target: Uint8Array,
 ): void {
   const bytes = dtypeBytes(dtype);
-  const mask = exponentMask(dtype);
-  const rows = dims.slice(0, -1);
+  const masks = wordMasks(dtype);
   const last = dims.at(-1) ?? { extent: 1, runs: [{ start: 0, length: 1, stride: 1, count: 1, local: 0 }] };
   const inner = shape.at(-1) ?? 1;
   let at = 0;
-  for (const row of rowsOf(rows, shape.slice(0, -1))) {
+  for (const row of rowsOf(dims.slice(0, -1), shape.slice(0, -1))) {
     for (const { start, length, stride, count } of last.runs) {
       for (let i = 0; i < count; i++) {
-        const first = row * inner + start + i * stride;
-        for (let k = 0; k < length; k++, at += bytes) writeElement(target, at, bytes, mask, seed, first + k);
+        for (let done = 0; done < length; done += tileElements) {
+          const elements = Math.min(tileElements, length - done);
+          target.set(tileOf(bytes, masks, seed, row * inner + start + i * stride + done, elements), at);
+          at += elements * bytes;
+        }
       }
     }
   }
+}
+
+/** Elements per tile: values are made in aligned words, and the target may lie at any byte. */
+const tileElements = 4096;
+const words = new Uint32Array(2 * tileElements + 2);
+const wordBytes = new Uint8Array(words.buffer);
+
+/** Bytes of `elements` elements from the linear index `first` on. Word w of a tensor's bytes is a mix of its name and w. */
+function tileOf(
+  bytes: number,
+  masks: readonly [number, number],
+  seed: number,
+  first: number,
+  elements: number,
+): Uint8Array {
+  const firstByte = first * bytes;
+  const firstWord = 2 * Math.floor(firstByte / 8);
+  const count = Math.ceil((firstByte + elements * bytes) / 4) - firstWord;
+  for (let i = 0; i < count; i++) {
+    const word = firstWord + i;
+    words[i] = mix(mix(seed ^ Math.floor(word / 4294967296)) ^ (word | 0)) & masks[i & 1]!;
+  }
+  const skip = firstByte - 4 * firstWord;
+  return wordBytes.subarray(skip, skip + elements * bytes);
 }
 
 /** Linear index over the leading dimensions of every local row, in local order. */
@@ -79,22 +105,7 @@ function* rowsOf(dims: readonly DimRuns[], shape: readonly number[]): Generator<
   }
 }
 
-function writeElement(
-  target: Uint8Array,
-  at: number,
-  bytes: number,
-  mask: number,
-  seed: number,
-  index: number,
-): void {
-  // Two rounds of a 32-bit mix over both halves of the index (constants of MurmurHash3's finaliser).
-  let low = mix(seed ^ (index | 0));
-  const high = mix(low ^ Math.floor(index / 4294967296) ^ 0x9e3779b9);
-  low = mix(low ^ high);
-  for (let b = 0; b < bytes; b++) target[at + b] = ((b < 4 ? low : high) >>> (8 * (b & 3))) & 0xff;
-  target[at + bytes - 1]! &= mask;
-}
-
+/** The finaliser of MurmurHash3. */
 function mix(value: number): number {
   let h = value | 0;
   h = Math.imul(h ^ (h >>> 16), 0x85ebca6b);
@@ -102,18 +113,16 @@ function mix(value: number): number {
   return h ^ (h >>> 16);
 }
 
-/** Clears the top exponent bit of the last byte of a float, so that it is neither infinite nor NaN. */
-function exponentMask(dtype: DType): number {
-  const floats: Partial<Record<DType, number>> = {
-    f64: 0xbf,
-    f32: 0xbf,
-    f16: 0xbf,
-    bf16: 0xbf,
-    f8e4m3: 0xbf,
-    f8e5m2: 0xbf,
-  };
-  if (dtype === 'bool') return 1;
-  return floats[dtype] ?? 0xff;
+/**
+ * Masks of even and odd words that keep all bits but the top one of a float's exponent, so that it is neither infinite nor NaN; of a bool
+ * the lowest bit.
+ */
+function wordMasks(dtype: DType): readonly [number, number] {
+  if (dtype === 'bool') return [0x01010101, 0x01010101];
+  if (!isFloatDType(dtype)) return [-1, -1];
+  const masks = { 1: 0xbfbfbfbf, 2: 0xbfffbfff, 4: 0xbfffffff, 8: 0xbfffffff };
+  const mask = masks[dtypeBytes(dtype) as keyof typeof masks];
+  return dtype === 'f64' ? [-1, mask] : [mask, mask];
 }
 
 function seedOf(name: string): number {
