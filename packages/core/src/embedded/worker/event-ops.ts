@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Records events and waits for them, on a worker.
+
+import { now } from '../control/clock.js';
+import { isReached, reach } from '../control/event-cell.js';
+import { offsetOf } from '../memory/address.js';
+import { failLost, failTimeout, lostPeer } from './failure.js';
+import { argument, isExpired, type Step, type Task, wakeWorld } from './task.js';
+
+export function stepRecord(task: Task): Step {
+  reachEvent(task);
+  return 'done';
+}
+
+/** Marks the record as reached and tells whoever waits. */
+export function reachEvent(task: Task): void {
+  const cell = argument(task, 1);
+  const space = task.world.spaces.of(cell);
+  if (reach(space, offsetOf(cell), generationOf(task), now())) task.world.post({ kind: 'event', cell });
+  wakeWorld(task.world);
+}
+
+export function stepWait(task: Task): Step {
+  const cell = argument(task, 1);
+  const rank = argument(task, 4);
+  const space = task.world.spaces.of(cell);
+  const generation = generationOf(task);
+  if (isReached(space, offsetOf(cell), generation)) return 'done';
+  // A wait inside a rank ends when its other stream gets there, whose own waits have deadlines; it may take its time.
+  if (rank === task.rank) return 'blocked';
+  if (lostPeer(task.world, [rank]) !== undefined) {
+    // What the lost rank had recorded is reached by the time it is gone; look once more.
+    if (isReached(space, offsetOf(cell), generation)) return 'done';
+    failLost(task, 'wait', rank);
+    return 'done';
+  }
+  if (!isExpired(task)) return 'blocked';
+  failTimeout(task, 'wait', [rank], generation, 0);
+  return 'done';
+}
+
+/** In a graph, generations count from what the launch found. */
+function generationOf(task: Task): number {
+  const generation = argument(task, 2);
+  const slot = argument(task, 3);
+  if (slot < 0) return generation;
+  const parameters = task.world.spaces.of(task.parameters);
+  return parameters.f64[offsetOf(task.parameters) / 8 + slot]! + generation;
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// How an operation fails on a worker: an error record in its stream, and a poisoned rank where peers may be out of step.
+
+import type { ErrorRecord } from '../../contract/index.js';
+import { errorNumbers } from '../../errors/codes.js';
+import { readErrorText, writeErrorText } from '../control/error-text.js';
+import { rankWord, ring } from '../control/world-layout.js';
+import type { Space } from '../memory/space.js';
+import { rankBase, type Task, type World } from './task.js';
+
+/** Keeps `record` as the stream's error unless an earlier one has not been handed out. */
+export function reportError(space: Space, ringOffset: number, record: ErrorRecord): void {
+  const word = (ringOffset + ring.error) / 4;
+  if (Atomics.load(space.i32, word) !== 0) return;
+  space.i32[word + 1] = writeErrorText(space.buffer, ringOffset + ring.errorText, record);
+  Atomics.store(space.i32, word, 1);
+}
+
+/** Takes a stream's error, on the thread that owns it. */
+export function takeError(space: Space, ringOffset: number): ErrorRecord | undefined {
+  const word = (ringOffset + ring.error) / 4;
+  if (Atomics.load(space.i32, word) === 0) return undefined;
+  const record = readErrorText(space.buffer, ringOffset + ring.errorText, space.i32[word + 1]!);
+  Atomics.store(space.i32, word, 0);
+  return record;
+}
+
+/** Makes a rank unusable; the first reason stays. `base` is the rank's first word. */
+export function poisonRank(space: Space, base: number, record: ErrorRecord): void {
+  if (Atomics.compareExchange(space.i32, base + rankWord.poison, 0, -1) !== 0) return;
+  const offset = (base + rankWord.textStart) * 4;
+  space.i32[base + rankWord.textLength] = writeErrorText(space.buffer, offset, record);
+  Atomics.store(space.i32, base + rankWord.poison, record.code);
+}
+
+/** Why a rank is unusable; undefined while it is usable. `base` is the rank's first word. */
+export function poisonRecord(space: Space, base: number): ErrorRecord | undefined {
+  const code = Atomics.load(space.i32, base + rankWord.poison);
+  // -1: the worker that poisons it is writing the reason; the next look finds it.
+  if (code === 0 || code === -1) return undefined;
+  const offset = (base + rankWord.textStart) * 4;
+  return readErrorText(space.buffer, offset, space.i32[base + rankWord.textLength]!);
+}
+
+/** A wait for `missing` ranks took too long. */
+export function failTimeout(
+  task: Task,
+  op: string,
+  missing: readonly number[],
+  expected: bigint | number,
+  seen: bigint | number,
+): void {
+  const many = missing.length > 1 ? `ranks ${missing.join(', ')}` : `rank ${missing[0] ?? -1}`;
+  fail(task, {
+    code: errorNumbers.ERR_TIMEOUT,
+    op,
+    rank: task.rank,
+    peer: missing[0] ?? -1,
+    expected,
+    seen,
+    detail: `rank ${task.rank} waited ${task.world.timeoutMs} ms in ${op} for ${many}`,
+    help: 'Check that every rank enqueues the same operations in the same order, or raise the timeout.',
+  });
+}
+
+/** The first of `peers` that left for good, undefined when all may still come. */
+export function lostPeer(world: World, peers: readonly number[]): number | undefined {
+  return peers.find((peer) => Atomics.load(world.space.i32, rankBase(world, peer) + rankWord.lost) !== 0);
+}
+
+/** `peer` was aborted or disposed while this rank waited for it. */
+export function failLost(task: Task, op: string, peer: number): void {
+  fail(task, {
+    code: errorNumbers.ERR_RANK_LOST,
+    op,
+    rank: task.rank,
+    peer,
+    expected: 'a rank that takes part',
+    seen: 'a rank that was aborted or disposed',
+    detail: `rank ${task.rank} waited in ${op} for rank ${peer}, which was aborted or disposed`,
+    help: 'Dispose the remaining ranks and make a new world.',
+  });
+}
+
+/** Something that cannot happen did. */
+export function failInternal(task: Task, op: string, cause: unknown): void {
+  fail(task, {
+    code: errorNumbers.ERR_INTERNAL,
+    op,
+    rank: task.rank,
+    peer: -1,
+    expected: '',
+    seen: '',
+    detail: `${op} failed inside the embedded backend: ${cause instanceof Error ? (cause.stack ?? cause.message) : String(cause)}`,
+  });
+}
+
+function fail(task: Task, record: ErrorRecord): void {
+  reportError(task.ring, task.ringOffset, record);
+  poisonRank(task.world.space, task.rankBase, record);
+}
