@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a check has at hand: worlds, and ways to say that something is not as it should be.
+
+import { type ErrorCode, type Faults, NcclExtError, type World } from '@nccl-ext/core';
+import type { WorldPool, WorldRequest } from './world-pool.js';
+
+/** Thrown by a check that cannot run here; the case counts as skipped. */
+export class Skipped extends Error {}
+
+/** Worlds of checks have short deadlines, and disposing waits for one at most. */
+const disposeLimitMs = 10_000;
+
+/** Given to every check; ends with it. */
+export class CheckContext {
+  readonly #pool: WorldPool;
+  readonly #worlds: World[] = [];
+
+  constructor(pool: WorldPool) {
+    this.#pool = pool;
+  }
+
+  /** A world that other cases use too: leave it as it was. */
+  shared(ranks: number): Promise<World> {
+    return this.#pool.shared(ranks);
+  }
+
+  /** A world of its own, disposed after the check. */
+  async fresh(request: WorldRequest): Promise<World> {
+    const world = await this.#pool.fresh(request);
+    this.#worlds.push(world);
+    return world;
+  }
+
+  /** Fault injection, or the end of the check where the backend has none. */
+  faultsOf(world: World): Faults {
+    try {
+      return world.faults;
+    } catch (error) {
+      if (NcclExtError.is(error, 'ERR_UNSUPPORTED')) {
+        throw new Skipped(`the ${world.backend.name} backend injects no faults`);
+      }
+      throw error;
+    }
+  }
+
+  /** Disposes a world, which must not take longer than its deadline. */
+  end(world: World): Promise<void> {
+    return requireWithin(
+      disposeLimitMs,
+      world.dispose(),
+      `a world was not disposed within ${disposeLimitMs / 1000} s`,
+    );
+  }
+
+  async dispose(): Promise<void> {
+    for (const world of this.#worlds.splice(0)) await this.end(world);
+  }
+}
+
+/** Throws `message` unless the work ends in time. */
+export async function requireWithin(
+  milliseconds: number,
+  work: Promise<void>,
+  message: string,
+): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<boolean>((resolve) => {
+    timer = setTimeout(resolve, milliseconds, true);
+  });
+  const hung = await Promise.race([work.then(() => false), late]);
+  clearTimeout(timer);
+  requireThat(!hung, message);
+}
+
+/** What an error must be. */
+export interface Refusal {
+  readonly code: ErrorCode;
+  /** Each must appear in the message. */
+  readonly says?: readonly string[];
+  /** The rank that the error must name as missing or at fault. */
+  readonly peer?: number;
+}
+
+/** Passes when `attempt` throws or rejects as described. */
+export async function expectRefusal(attempt: () => unknown, refusal: Refusal): Promise<void> {
+  let result: unknown;
+  try {
+    result = await attempt();
+  } catch (error) {
+    requireRefusal(error, refusal);
+    return;
+  }
+  throw new Error(`expected ${refusal.code}, but the call went through and gave ${String(result)}`);
+}
+
+/** Throws unless `error` is as described. */
+export function requireRefusal(error: unknown, { code, says = [], peer }: Refusal): void {
+  if (!NcclExtError.is(error)) {
+    throw new Error(`expected an NcclExtError with ${code}, got ${String(error)}`, { cause: error });
+  }
+  if (error.code !== code) {
+    throw new Error(`expected ${code}, got ${error.code}: ${error.message}`, { cause: error });
+  }
+  const missing = says.filter((text) => !error.message.includes(text));
+  if (missing.length > 0) {
+    throw new Error(`the message does not say ${missing.join(', ')}: ${error.message}`, { cause: error });
+  }
+  if (peer !== undefined && error.peer !== peer) {
+    throw new Error(`the error names rank ${error.peer}, not ${peer}: ${error.message}`, { cause: error });
+  }
+}
+
+/** Throws `message` unless `condition`. */
+export function requireThat(condition: boolean, message: string): asserts condition {
+  if (!condition) throw new Error(message);
+}
+
+/** What a promise ended with: its error, or undefined. */
+export async function errorOf(promise: Promise<unknown>): Promise<unknown> {
+  try {
+    await promise;
+    return undefined;
+  } catch (error) {
+    return error ?? new Error('rejected with nothing');
+  }
+}

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Measures what a program holds: resident bytes after a collection, open files, device memory.
+
+import { existsSync, readdirSync } from 'node:fs';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import type { World } from '@nccl-ext/core';
+import { backendOf } from '@nccl-ext/core/extend';
+
+/** What is held at one moment. */
+export interface Held {
+  readonly residentBytes: number;
+  /** Undefined where the system does not tell. */
+  readonly openFiles: number | undefined;
+  readonly allocatedBytes: number;
+  readonly reservedBytes: number;
+}
+
+/** Collects garbage, then measures. */
+export async function measureHeld(world: World): Promise<Held> {
+  setFlagsFromString('--expose-gc');
+  const collect = runInNewContext('gc') as () => void;
+  for (let i = 0; i < 3; i++) {
+    collect();
+    // Finalizers run between turns.
+    await new Promise((resolve) => {
+      setTimeout(resolve, 5);
+    });
+  }
+  const { allocatedBytes, reservedBytes } = backendOf(world.ranks[0]!).runtime.memoryUsage();
+  const openFiles = existsSync('/proc/self/fd') ? readdirSync('/proc/self/fd').length : undefined;
+  return { residentBytes: process.memoryUsage.rss(), openFiles, allocatedBytes, reservedBytes };
+}
+
+/** What grew from `before` to `after`, as a sentence, or undefined. Only resident memory may grow a little. */
+export function growth(before: Held, after: Held, residentMebibytes = 32): string | undefined {
+  const grown = (['allocatedBytes', 'reservedBytes', 'openFiles'] as const).find(
+    (field) => (after[field] ?? 0) > (before[field] ?? 0),
+  );
+  if (grown !== undefined) return `${grown} grew from ${before[grown]} to ${after[grown]}`;
+  const mebibytes = (after.residentBytes - before.residentBytes) / 2 ** 20;
+  return mebibytes > residentMebibytes ? `resident memory grew by ${mebibytes.toFixed(0)} MiB` : undefined;
+}

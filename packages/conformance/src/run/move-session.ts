@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+// One plan with its memory on every rank: fills sources, poisons destinations, moves, and compares every byte with the oracle.
+
+import {
+  type Communicator,
+  type DeviceBuffer,
+  dtypeBytes,
+  type Graph,
+  type Stream,
+  singleDomain,
+  type Topology,
+  type World,
+} from '@nccl-ext/core';
+import { type PrepareOptions, prepareTransfer, type Transfer, type TransferPlan } from '@nccl-ext/m2n';
+import type { TensorSpec } from '../cases/case.js';
+import { findDifference } from './find-difference.js';
+import { type Content, dtypesOf, type Image, imageOf, renderImage } from './image.js';
+import { planOf } from './plan-of.js';
+import { download, type PendingRefit, pendingRefit, type RankSide, renderer } from './read-back.js';
+
+/** Host arrays at a time for images that are larger; a multiple of every element size. */
+const chunkBytes = 32 * 2 ** 20;
+
+/** What {@link MoveSession.open} takes. */
+export interface SessionOptions {
+  readonly tensors: readonly TensorSpec[];
+  /** Default: one domain. */
+  readonly topology?: Topology;
+  readonly verify?: boolean;
+}
+
+interface RankState {
+  readonly communicator: Communicator;
+  readonly source: RankSide;
+  readonly destination: RankSide;
+  transfer: Transfer | undefined;
+}
+
+/** Memory for a plan on all ranks of a world, and the transfers of those that have prepared. */
+export class MoveSession {
+  readonly plan: TransferPlan;
+  readonly ranks: readonly RankState[];
+  /** Passes that tell all shards apart: two when a dtype has one byte; shards that fill memory cannot be alike. */
+  readonly passes: number;
+  readonly #verify: boolean;
+
+  /** A session in which every rank has prepared. */
+  static async open(world: World, options: SessionOptions): Promise<MoveSession> {
+    const session = new MoveSession(world, options);
+    const prepared = await Promise.allSettled(session.ranks.map((_, rank) => session.prepareRank(rank)));
+    const failed = prepared.find((result) => result.status === 'rejected');
+    if (failed !== undefined) throw failed.reason;
+    return session;
+  }
+
+  constructor(world: World, { tensors, topology, verify = false }: SessionOptions) {
+    this.plan = planOf(tensors, world.size, topology ?? singleDomain(world.size));
+    this.#verify = verify;
+    this.ranks = world.ranks.map((communicator) => {
+      const { rank } = communicator;
+      const allocate = (image: Image): RankSide => ({
+        image,
+        buffer: image.bytes === 0 ? undefined : communicator.allocate(image.bytes),
+      });
+      return {
+        communicator,
+        source: allocate(imageOf(tensors, 'source', rank)),
+        destination: allocate(imageOf(tensors, 'destination', rank)),
+        transfer: undefined,
+      };
+    });
+    const narrow = tensors.some((tensor) => {
+      const { source, destination } = dtypesOf(tensor);
+      return dtypeBytes(source) === 1 || dtypeBytes(destination) === 1;
+    });
+    this.passes = narrow && this.fitsOneChunk ? 2 : 1;
+  }
+
+  /** This rank's part of the collective call; `options` replaces what it passes. */
+  async prepareRank(
+    rank: number,
+    options: PrepareOptions & { readonly plan?: TransferPlan } = {},
+  ): Promise<Transfer> {
+    const state = this.ranks[rank]!;
+    const { plan = this.plan, ...given } = options;
+    state.transfer = await prepareTransfer(state.communicator, plan, {
+      sources: bindings(state.source),
+      destinations: bindings(state.destination),
+      verify: this.#verify,
+      ...given,
+    });
+    return state.transfer;
+  }
+
+  /** Bytes of all buffers. */
+  static bytesOf(tensors: readonly TensorSpec[], ranks: number): number {
+    let bytes = 0;
+    for (let rank = 0; rank < ranks; rank++) {
+      bytes += imageOf(tensors, 'source', rank).bytes + imageOf(tensors, 'destination', rank).bytes;
+    }
+    return bytes;
+  }
+
+  /** Puts one refit on the streams: values of `epoch` in, move, everything out. `move` replaces the plain enqueue. */
+  enqueueRefit(
+    streams: readonly Stream[],
+    content: Content,
+    move: (rank: number, stream: Stream) => void = (rank, stream) => this.enqueueMove(rank, stream),
+  ): PendingRefit {
+    const expectedOf = renderer(content);
+    const downloads = this.ranks.flatMap(({ source, destination }, rank) => {
+      const stream = streams[rank]!;
+      if (source.buffer) stream.upload(source.buffer, expectedOf(source.image));
+      if (destination.buffer) stream.fill(destination.buffer, content.guard);
+      move(rank, stream);
+      return [download(source, stream), download(destination, stream)];
+    });
+    return pendingRefit(downloads, expectedOf);
+  }
+
+  /** Only reads what is there and compares it. */
+  readBack(streams: readonly Stream[], content: Content): PendingRefit {
+    const downloads = this.ranks.flatMap(({ source, destination }, rank) => [
+      download(source, streams[rank]!),
+      download(destination, streams[rank]!),
+    ]);
+    return pendingRefit(downloads, renderer(content));
+  }
+
+  /** The same in small pieces of host memory, waiting in between: for buffers that no typed array holds. */
+  async runLargeRefit(streams: readonly Stream[], content: Content): Promise<string | undefined> {
+    const host = new Uint8Array(chunkBytes);
+    const sides = this.ranks.flatMap(({ source, destination }, rank) => [
+      { ...source, stream: streams[rank]! },
+      { ...destination, stream: streams[rank]! },
+    ]);
+    for (const { image, buffer, stream } of sides) {
+      if (buffer === undefined) continue;
+      if (image.side === 'destination') {
+        stream.fill(buffer, content.guard);
+        continue;
+      }
+      for (const [from, part] of chunksOf(image, host)) {
+        renderImage(part, image, from, content);
+        stream.upload(buffer, part, from);
+        await stream.synchronize();
+      }
+    }
+    this.ranks.forEach((_, rank) => {
+      this.enqueueMove(rank, streams[rank]!);
+    });
+    await Promise.all(streams.map((stream) => stream.synchronize()));
+    const expected = new Uint8Array(chunkBytes);
+    for (const { image, buffer, stream } of sides) {
+      if (buffer === undefined) continue;
+      for (const [from, part] of chunksOf(image, host)) {
+        stream.download(part, buffer, from);
+        await stream.synchronize();
+        const want = expected.subarray(0, part.byteLength);
+        renderImage(want, image, from, content);
+        const difference = findDifference(image, from, want, part);
+        if (difference !== undefined) return difference;
+      }
+    }
+    return undefined;
+  }
+
+  enqueueMove(rank: number, stream: Stream): void {
+    this.transferOf(rank).enqueue(stream);
+  }
+
+  transferOf(rank: number): Transfer {
+    const { transfer } = this.ranks[rank]!;
+    if (transfer === undefined) throw new Error(`rank ${rank} has not prepared`);
+    return transfer;
+  }
+
+  /** A graph of one move per rank. */
+  capture(streams: readonly Stream[]): readonly Graph[] {
+    return streams.map((stream, rank) => stream.capture(() => this.enqueueMove(rank, stream)));
+  }
+
+  /** Whether one host array holds each image. */
+  get fitsOneChunk(): boolean {
+    return this.ranks.every(
+      ({ source, destination }) => Math.max(source.image.bytes, destination.image.bytes) <= 8 * chunkBytes,
+    );
+  }
+
+  /** What is wrong with the counters after this session's refits, or undefined: the bytes written are those that the plan foresees. */
+  checkProgress(): string | undefined {
+    const { wireBytes, localBytes } = this.plan.totals;
+    const progress = this.ranks.map((_, rank) => this.transferOf(rank).progress);
+    const executions = progress[0]!.completed;
+    const uneven = progress.findIndex(({ completed }) => completed !== executions);
+    if (uneven > 0)
+      return `rank ${uneven} completed ${progress[uneven]!.completed} executions, rank 0 ${executions}`;
+    const written = progress.reduce((sum, { writtenBytes }) => sum + writtenBytes, 0);
+    if (written === executions * (wireBytes + localBytes)) return undefined;
+    return `${executions} executions wrote ${written} bytes; the plan has ${wireBytes} on the wire and ${localBytes} local`;
+  }
+
+  async dispose(): Promise<void> {
+    await Promise.all(this.ranks.map(({ transfer }) => transfer?.dispose()));
+    for (const { source, destination } of this.ranks) {
+      await source.buffer?.dispose();
+      await destination.buffer?.dispose();
+    }
+  }
+}
+
+function bindings({ image, buffer }: RankSide): Record<string, { buffer: DeviceBuffer; byteOffset: number }> {
+  if (buffer === undefined) return {};
+  return Object.fromEntries(
+    image.slots.map(({ storage, storageOffset }) => [storage, { buffer, byteOffset: storageOffset }]),
+  );
+}
+
+function* chunksOf(image: Image, host: Uint8Array): Iterable<[from: number, part: Uint8Array]> {
+  for (let from = 0; from < image.bytes; from += host.byteLength) {
+    yield [from, host.subarray(0, Math.min(host.byteLength, image.bytes - from))];
+  }
+}

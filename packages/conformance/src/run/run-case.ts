@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs one case, whatever it is, and never throws: a case that breaks or hangs is a failed one.
+
+import { freemem } from 'node:os';
+import { NcclExtError } from '@nccl-ext/core';
+import type { ConformanceCase, M2nCase } from '../cases/case.js';
+import { groups } from '../cases/groups.js';
+import type { CaseResult } from './case-result.js';
+import { CheckContext, Skipped } from './check-context.js';
+import { MoveSession } from './move-session.js';
+import { runMoveCase } from './run-move-case.js';
+import type { WorldPool } from './world-pool.js';
+
+const usualLimitMs = 120_000;
+const longLimitMs = 3_600_000;
+
+/** The share of free memory that a case may take; staging and the host's copies need some too. */
+const memoryShare = 0.8;
+
+/** What {@link runCase} takes beside the case. */
+export interface RunCaseOptions {
+  /** Milliseconds until the case counts as hung; default two minutes, an hour for `large` and `soak`. */
+  readonly limitMs?: number;
+}
+
+/**
+ * Runs a case on worlds of the pool.
+ *
+ * @example
+ * ```ts
+ * const pool = new WorldPool();
+ * const result = await runCase(pool, selectCases({ group: 'graphs' })[0]);
+ * result.status; // 'passed'
+ * ```
+ */
+export async function runCase(
+  pool: WorldPool,
+  conformanceCase: ConformanceCase,
+  options: RunCaseOptions = {},
+): Promise<CaseResult> {
+  const { name, group, ranks } = conformanceCase;
+  const began = performance.now();
+  const end = (status: CaseResult['status'], detail = ''): CaseResult => ({
+    name,
+    group,
+    status,
+    detail,
+    ms: performance.now() - began,
+  });
+  try {
+    const limit = options.limitMs ?? (groups[group].always ? usualLimitMs : longLimitMs);
+    const problem = await within(limit, execute(pool, conformanceCase));
+    if (problem === undefined) return end('passed');
+    // What a wrong move has done to the world is unknown.
+    await pool.discard(ranks);
+    return end('failed', problem);
+  } catch (error) {
+    if (error instanceof Skipped) return end('skipped', error.message);
+    if (error instanceof Hung) {
+      pool.forget(ranks);
+      return end('failed', error.message);
+    }
+    await pool.discard(ranks).catch(() => {});
+    return end('failed', describe(error));
+  }
+}
+
+class Hung extends Error {}
+
+async function execute(pool: WorldPool, conformanceCase: ConformanceCase): Promise<string | undefined> {
+  if (conformanceCase.kind === 'move') {
+    requireMemory(conformanceCase);
+    return runMoveCase(await pool.shared(conformanceCase.ranks), conformanceCase);
+  }
+  const context = new CheckContext(pool);
+  try {
+    await conformanceCase.run(context);
+    return undefined;
+  } finally {
+    await context.dispose();
+  }
+}
+
+function requireMemory({ tensors, ranks, group }: M2nCase): void {
+  if (group !== 'large') return;
+  const bytes = MoveSession.bytesOf(tensors, ranks);
+  const free = freemem();
+  if (bytes <= free * memoryShare) return;
+  throw new Skipped(`needs ${gibibytes(bytes)} of memory, ${gibibytes(free)} are free`);
+}
+
+async function within<T>(milliseconds: number, work: Promise<T>): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const limit = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Hung(`did not end within ${milliseconds / 1000} s`)), milliseconds);
+  });
+  try {
+    return await Promise.race([work, limit]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+function describe(error: unknown): string {
+  if (NcclExtError.is(error)) return `${error.code}: ${error.message}`;
+  return error instanceof Error ? error.message : String(error);
+}
+
+function gibibytes(bytes: number): string {
+  return `${(bytes / 2 ** 30).toFixed(1)} GiB`;
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs cases one after another and counts.
+
+import type { ConformanceCase } from '../cases/case.js';
+import type { CaseResult, RunSummary } from './case-result.js';
+import { runCase } from './run-case.js';
+import { type WorldFactory, WorldPool } from './world-pool.js';
+
+/** What {@link runCases} takes beside the cases. */
+export interface RunOptions {
+  /** Makes the worlds, for example on a chosen backend; default `localWorld`. */
+  readonly world?: WorldFactory;
+  /** Called after every case. */
+  readonly onResult?: (result: CaseResult, done: number, total: number) => void;
+  /** Ends the run before the next case; what is left counts as skipped. */
+  readonly signal?: AbortSignal;
+}
+
+/**
+ * Runs cases in their order. It throws only when `onResult` does: a case that cannot run is a result.
+ *
+ * @example
+ * ```ts
+ * const summary = await runCases(selectCases({ group: 'sharding' }), {
+ *   world: (request) => localWorld({ ...request, backend: 'embedded' }),
+ * });
+ * summary.failed; // 0
+ * ```
+ */
+export async function runCases(
+  cases: readonly ConformanceCase[],
+  { world, onResult, signal }: RunOptions = {},
+): Promise<RunSummary> {
+  const pool = new WorldPool(world);
+  const results: CaseResult[] = [];
+  try {
+    for (const conformanceCase of cases) {
+      const { name, group } = conformanceCase;
+      const result: CaseResult = signal?.aborted
+        ? { name, group, status: 'skipped', detail: 'the run was ended', ms: 0 }
+        : await runCase(pool, conformanceCase);
+      results.push(result);
+      onResult?.(result, results.length, cases.length);
+    }
+  } finally {
+    await pool.dispose();
+  }
+  const count = (status: CaseResult['status']): number =>
+    results.filter((result) => result.status === status).length;
+  return { passed: count('passed'), failed: count('failed'), skipped: count('skipped'), cases: results };
+}

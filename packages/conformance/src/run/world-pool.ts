@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Keeps a few worlds alive between cases, because making one costs more than most cases.
+
+import { localWorld, type World } from '@nccl-ext/core';
+
+/** What a case may ask of a world. */
+export interface WorldRequest {
+  readonly ranks: number;
+  /** Of every wait for a peer. */
+  readonly timeoutMs?: number;
+}
+
+/** Makes a world; the default is `localWorld` with its own choice of backend. */
+export type WorldFactory = (request: WorldRequest) => Promise<World>;
+
+/** Worlds of different sizes that stay alive. */
+const maxWorlds = 3;
+
+/** Worlds by size, the least recently used leaves first. */
+export class WorldPool {
+  readonly #make: WorldFactory;
+  readonly #worlds = new Map<number, World>();
+
+  constructor(make: WorldFactory = (request) => localWorld(request)) {
+    this.#make = make;
+  }
+
+  /** A world that later cases use too. */
+  async shared(ranks: number): Promise<World> {
+    const known = this.#worlds.get(ranks);
+    this.#worlds.delete(ranks);
+    const world = known ?? (await this.#make({ ranks }));
+    this.#worlds.set(ranks, world);
+    for (const oldest of this.#worlds.keys()) {
+      if (this.#worlds.size <= maxWorlds) break;
+      await this.discard(oldest);
+    }
+    return world;
+  }
+
+  /** A world for one case, which disposes it. */
+  fresh(request: WorldRequest): Promise<World> {
+    return this.#make(request);
+  }
+
+  /** Ends the shared world of this size, after a case that may have harmed it. */
+  async discard(ranks: number): Promise<void> {
+    const world = this.#worlds.get(ranks);
+    this.#worlds.delete(ranks);
+    await world?.dispose();
+  }
+
+  /** Leaves a world that hangs to itself: disposing it would hang too. */
+  forget(ranks: number): void {
+    this.#worlds.delete(ranks);
+  }
+
+  async dispose(): Promise<void> {
+    for (const ranks of [...this.#worlds.keys()]) await this.discard(ranks);
+  }
+}

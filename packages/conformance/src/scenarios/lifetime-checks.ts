@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+// Objects end when they are told to, not before their work is done, and give back what they held.
+
+import { type DeviceBuffer, NcclExtError } from '@nccl-ext/core';
+import type { CheckCase } from '../cases/case.js';
+import {
+  type CheckContext,
+  errorOf,
+  expectRefusal,
+  requireThat,
+  requireWithin,
+} from '../run/check-context.js';
+import { growth, measureHeld } from '../run/memory.js';
+import {
+  check,
+  contentOf,
+  moveRanks,
+  openCrossed,
+  requireRefit,
+  settleStreams,
+  streamsOf,
+} from './crossed-move.js';
+
+export const lifetimeChecks: readonly CheckCase[] = [
+  check('lifetime', 'transfers disposed with work in flight finish it', disposeInFlight),
+  check('lifetime', 'memory of a transfer cannot be freed under it', bufferInUse),
+  check('lifetime', 'a disposed transfer is refused', useAfterDispose),
+  check('lifetime', 'a world disposed while ranks wait ends', disposeWaitingWorld),
+  check('lifetime', 'a wait that is pending when its world is disposed ends', pendingWaits),
+  check('lifetime', 'one preparation serves a hundred refits at the same addresses', reuse, {
+    reports: ['PaddlePaddle/FastDeploy#8079'],
+  }),
+  check('lifetime', 'new memory for a restarted engine', restartedEngine, {
+    reports: ['InternLM/xtuner#1993'],
+  }),
+  check(
+    'lifetime',
+    '40 rounds of prepare, refit and dispose hold nothing',
+    (context) => rounds(context, 20, 40),
+    {
+      reports: ['NVIDIA-NeMo/RL#3166', 'InternLM/xtuner#1306'],
+    },
+  ),
+];
+
+async function disposeInFlight(context: CheckContext): Promise<void> {
+  const world = await context.fresh({ ranks: moveRanks });
+  const session = await openCrossed(world);
+  const streams = streamsOf(world);
+  const refit = session.enqueueRefit(streams, contentOf(1));
+  await Promise.all(session.ranks.map((_, rank) => session.transferOf(rank).dispose()));
+  await Promise.all(streams.map((stream) => stream.synchronize()));
+  const difference = refit.difference();
+  requireThat(difference === undefined, `${difference}`);
+}
+
+async function bufferInUse(context: CheckContext): Promise<void> {
+  const world = await context.fresh({ ranks: moveRanks });
+  const session = await openCrossed(world);
+  const buffers: readonly DeviceBuffer[] = [
+    session.ranks[0]!.source.buffer!,
+    session.ranks[2]!.destination.buffer!,
+  ];
+  for (const buffer of buffers) await expectRefusal(() => buffer.dispose(), { code: 'ERR_BUSY' });
+  await requireRefit(session, streamsOf(world), 1);
+  await Promise.all(session.ranks.map((_, rank) => session.transferOf(rank).dispose()));
+  for (const buffer of buffers) await buffer.dispose();
+}
+
+async function useAfterDispose(context: CheckContext): Promise<void> {
+  const world = await context.shared(moveRanks);
+  const session = await openCrossed(world);
+  const streams = streamsOf(world);
+  await session.dispose();
+  await expectRefusal(() => session.enqueueMove(0, streams[0]!), { code: 'ERR_DISPOSED' });
+  await expectRefusal(() => session.transferOf(1).progress, { code: 'ERR_DISPOSED' });
+}
+
+/** Rank 3 never enqueues, so the others wait when the world ends. */
+async function disposeWaitingWorld(context: CheckContext): Promise<void> {
+  const world = await context.fresh({ ranks: moveRanks, timeoutMs: 500 });
+  const session = await openCrossed(world);
+  const streams = streamsOf(world);
+  for (const rank of [0, 1, 2]) session.enqueueMove(rank, streams[rank]!);
+  const waits = settleStreams(streams.slice(0, 3));
+  const began = performance.now();
+  await errorOf(context.end(world));
+  const ms = performance.now() - began;
+  requireThat(ms < 15_000, `the world took ${Math.round(ms)} ms to end`);
+  const errors = await waits;
+  requireThat(
+    errors.some((error) => NcclExtError.is(error)),
+    'every rank reports success, yet rank 3 never came',
+  );
+}
+
+/** Rank 0 stands still, so its wait is pending when the world ends. */
+async function pendingWaits(context: CheckContext): Promise<void> {
+  const world = await context.fresh({ ranks: moveRanks, timeoutMs: 300 });
+  const session = await openCrossed(world);
+  const streams = streamsOf(world);
+  context.faultsOf(world).stop(0);
+  streams.forEach((stream, rank) => {
+    session.enqueueMove(rank, stream);
+  });
+  const waits = settleStreams(streams);
+  await settleStreams(streams.slice(1));
+  await context.end(world);
+  await requireWithin(
+    5000,
+    waits.then(() => {}),
+    'a wait is still pending 5 s after its world was disposed',
+  );
+}
+
+async function reuse(context: CheckContext): Promise<void> {
+  const world = await context.shared(moveRanks);
+  const session = await openCrossed(world);
+  const streams = streamsOf(world);
+  const addresses = (): string =>
+    session.ranks
+      .map(({ source, destination }) => `${source.buffer?.address}/${destination.buffer?.address}`)
+      .join();
+  const before = addresses();
+  for (let number = 0; number < 100; number++) await requireRefit(session, streams, number);
+  requireThat(addresses() === before, 'an address changed');
+  session.ranks.forEach((_, rank) => {
+    const { completed, writtenBytes, bytesPerExecution } = session.transferOf(rank).progress;
+    requireThat(
+      completed === 100 && writtenBytes === 100 * bytesPerExecution,
+      `rank ${rank} reports ${completed} executions of 100 and ${writtenBytes} bytes of 100 x ${bytesPerExecution}`,
+    );
+  });
+  await session.dispose();
+}
+
+/** The same plan and sources, other destination buffers. */
+async function restartedEngine(context: CheckContext): Promise<void> {
+  const world = await context.shared(moveRanks);
+  const first = await openCrossed(world);
+  const streams = streamsOf(world);
+  await requireRefit(first, streams, 1);
+  await first.dispose();
+  const second = await openCrossed(world);
+  requireThat(second.plan === first.plan, 'an equal request was planned again');
+  await requireRefit(second, streams, 2);
+  await second.dispose();
+}
+
+/** Between round `warm` and the last one nothing may grow. */
+export async function rounds(context: CheckContext, warm: number, total: number): Promise<void> {
+  const world = await context.fresh({ ranks: moveRanks });
+  let before: Awaited<ReturnType<typeof measureHeld>> | undefined;
+  for (let round = 1; round <= total; round++) {
+    const session = await openCrossed(world, round % 2 === 1);
+    const streams = streamsOf(world);
+    await requireRefit(session, streams, round);
+    await Promise.all(streams.map((stream) => stream.dispose()));
+    await session.dispose();
+    if (round === warm) before = await measureHeld(world);
+  }
+  const grown = growth(before!, await measureHeld(world));
+  requireThat(grown === undefined, `from round ${warm} to ${total} ${grown}`);
+}
