@@ -4,7 +4,14 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { root } from './lib.mjs';
 
-export const generators = [coreVersion, optionsTable, topologySchema, manifestSchema, webAssembly];
+export const generators = [
+  coreVersion,
+  optionsTable,
+  topologySchema,
+  manifestSchema,
+  planSchema,
+  webAssembly,
+];
 
 /** The version constant follows package.json, which changesets edits. */
 async function coreVersion() {
@@ -31,6 +38,11 @@ async function manifestSchema() {
   const { manifestJsonSchema } = await import('../packages/m2n/dist/manifest/manifest-schema.js');
   const content = `${JSON.stringify(manifestJsonSchema(), null, 2)}\n`;
   return [{ path: 'packages/m2n/schemas/manifest.schema.json', content }];
+}
+
+async function planSchema() {
+  const { planJsonSchema } = await import('../packages/m2n/dist/plan/json/plan-schema.js');
+  return [{ path: 'packages/m2n/schemas/plan.schema.json', content: planJsonSchema() }];
 }
 
 async function webAssembly() {

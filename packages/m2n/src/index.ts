@@ -3,6 +3,7 @@
 
 export type { JoinedSides, JoinedTensor, SideTensor, TransferSide } from './manifest/join-sides.js';
 export { joinSides } from './manifest/join-sides.js';
+export type { ManifestPlace } from './manifest/manifest-error.js';
 export { manifestOf } from './manifest/manifest-of.js';
 export type {
   Manifest,
@@ -28,6 +29,27 @@ export type { Parallelism, ParallelSizes } from './parallel/parallelism.js';
 export { parallelism } from './parallel/parallelism.js';
 export type { Side } from './parallel/rank-groups.js';
 export { createPlan } from './plan/create-plan.js';
+export type { ExecutablePlan, PlannedTensor, ProgramOptions } from './plan/executable-plan.js';
+export type {
+  CastSummary,
+  PlanExplanation,
+  RankBytes,
+  TensorSummary,
+} from './plan/explain/plan-explanation.js';
+export type { Bottleneck, Prediction } from './plan/explain/predict.js';
+export type { HeldTensor } from './plan/held-tensors.js';
+export type {
+  CopyDocument,
+  MoveDocument,
+  PartDocument,
+  PatternDocument,
+  PlanDocument,
+  ProgramDocument,
+  TensorDocument,
+} from './plan/json/plan-document.js';
+export type { StoredPlan } from './plan/json/stored-plan.js';
+export { planFromJSON } from './plan/json/stored-plan.js';
+export type { PlanJSONOptions } from './plan/json/write-plan.js';
 export type { BoxesInput, HeldBox } from './plan/pattern-of-boxes.js';
 export { patternOfBoxes } from './plan/pattern-of-boxes.js';
 export type { StoragePlacement } from './plan/pattern-of-layout.js';
@@ -36,7 +58,7 @@ export type { PlanRequest, SideCopy, TensorRequest } from './plan/plan-request.j
 export type { PlanTotals } from './plan/plan-totals.js';
 export type { Part, PartInput, SidePattern, SidePatternInput } from './plan/side-pattern.js';
 export { sidePattern } from './plan/side-pattern.js';
-export type { HeldTensor, PlannedTensor, TransferPlan } from './plan/transfer-plan.js';
+export type { TransferPlan } from './plan/transfer-plan.js';
 export type { PublicationState, PublishOptions } from './publish/publication.js';
 export { Publication } from './publish/publication.js';
 export type { PlanRefitRequest, RefitRequest } from './refit/refit.js';

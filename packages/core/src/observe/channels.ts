@@ -23,8 +23,10 @@ export interface ChannelEvents {
   'transfer.enqueued': { readonly rank: number; readonly digest: string; readonly epoch: number };
   'refit.progress': { readonly bytes: number; readonly totalBytes: number };
   'refit.published': {
+    readonly rank: number;
     readonly version: number | string;
-    readonly totalBytes: number;
+    /** Bytes that this rank wrote. */
+    readonly writtenBytes: number;
     readonly transferMs: number;
   };
   'rank.error': { readonly rank: number; readonly error: NcclExtError };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plans a transfer: from what ranks hold and what they want to who sends which bytes to whom.
 
-import { NcclExtError } from '@nccl-ext/core';
+import { NcclExtError, resolveOptions } from '@nccl-ext/core';
 import { assign } from './assign.js';
 import { buildClasses } from './build-classes.js';
 import { normaliseRequest } from './normalise-request.js';
@@ -11,7 +11,6 @@ import type { PlanRequest } from './plan-request.js';
 import { TopologyIndex } from './topology-index.js';
 import { TransferPlan } from './transfer-plan.js';
 
-const defaultCacheEntries = 64;
 const cache = new RecentlyUsed<TransferPlan>();
 
 /**
@@ -30,7 +29,7 @@ const cache = new RecentlyUsed<TransferPlan>();
  * ```
  */
 export function createPlan(request: PlanRequest): TransferPlan {
-  const { cacheEntries = defaultCacheEntries } = request;
+  const { cacheEntries = resolveOptions().values.planCacheEntries } = request;
   if (!Number.isInteger(cacheEntries) || cacheEntries < 0) {
     throw new NcclExtError(
       'ERR_INVALID_ARGUMENT',

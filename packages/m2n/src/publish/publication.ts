@@ -92,7 +92,8 @@ export class Publication {
       await options.resume?.(options.version);
       emit('refit.published', () => ({
         version: options.version,
-        totalBytes: options.transfer.plan.totals.wireBytes + options.transfer.plan.totals.localBytes,
+        rank: communicator.rank,
+        writtenBytes: options.transfer.progress.bytesPerExecution,
         transferMs: performance.now() - began,
       }));
     } finally {

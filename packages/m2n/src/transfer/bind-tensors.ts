@@ -4,7 +4,8 @@
 import { type BufferRange, type Communicator, DeviceBuffer, dtypeBytes, NcclExtError } from '@nccl-ext/core';
 import type { TensorBindings } from '@nccl-ext/core/contract';
 import { bufferHandleOf } from '@nccl-ext/core/extend';
-import type { HeldTensor, TransferPlan } from '../plan/transfer-plan.js';
+import type { ExecutablePlan } from '../plan/executable-plan.js';
+import type { HeldTensor } from '../plan/held-tensors.js';
 
 /** Memory by storage name; a buffer stands for its whole range. */
 export type Bindings = Readonly<Record<string, DeviceBuffer | BufferRange>>;
@@ -23,7 +24,7 @@ interface Claim {
 /** The bindings of every tensor of the plan on this rank, in the contract's form. */
 export function bindTensors(
   communicator: Communicator,
-  plan: TransferPlan,
+  plan: ExecutablePlan,
   sources: Bindings,
   destinations: Bindings,
 ): { readonly sources: TensorBindings; readonly destinations: TensorBindings } {
@@ -46,7 +47,7 @@ export function bindTensors(
 
 function bindSide(
   communicator: Communicator,
-  plan: TransferPlan,
+  plan: ExecutablePlan,
   side: Side,
   held: readonly HeldTensor[],
   bindings: Bindings,

@@ -4,7 +4,7 @@
 import { type Communicator, NcclExtError } from '@nccl-ext/core';
 import type { M2nSpi } from '@nccl-ext/core/contract';
 import { backendOf, publish, rankHandleOf, unwrap } from '@nccl-ext/core/extend';
-import type { TransferPlan } from '../plan/transfer-plan.js';
+import type { ExecutablePlan } from '../plan/executable-plan.js';
 import { type Bindings, bindTensors } from './bind-tensors.js';
 import { tableBytes } from './move-bytes.js';
 import { refuseTogether } from './refuse-together.js';
@@ -35,7 +35,7 @@ export interface PrepareOptions {
  */
 export async function prepareTransfer(
   communicator: Communicator,
-  plan: TransferPlan,
+  plan: ExecutablePlan,
   options: PrepareOptions = {},
 ): Promise<Transfer> {
   const began = performance.now();
@@ -62,7 +62,7 @@ export async function prepareTransfer(
   return new Transfer(communicator, plan, { runtime: backend.runtime, m2n }, handle, sentBytes);
 }
 
-function requireSameSize(communicator: Communicator, plan: TransferPlan): void {
+function requireSameSize(communicator: Communicator, plan: ExecutablePlan): void {
   if (plan.worldSize === communicator.size) return;
   throw new NcclExtError(
     'ERR_INVALID_ARGUMENT',

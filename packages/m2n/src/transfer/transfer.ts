@@ -4,7 +4,7 @@
 import type { Communicator, Stream } from '@nccl-ext/core';
 import type { M2nSpi, RuntimeSpi, TransferHandle } from '@nccl-ext/core/contract';
 import { check, publish, Resource, streamHandleOf, unwrap } from '@nccl-ext/core/extend';
-import type { TransferPlan } from '../plan/transfer-plan.js';
+import type { ExecutablePlan } from '../plan/executable-plan.js';
 
 /** How far this rank is. */
 export interface TransferProgress {
@@ -19,7 +19,7 @@ export interface TransferProgress {
 /** Made by {@link prepareTransfer}. */
 export class Transfer extends Resource {
   readonly communicator: Communicator;
-  readonly plan: TransferPlan;
+  readonly plan: ExecutablePlan;
   readonly #runtime: RuntimeSpi;
   readonly #m2n: M2nSpi;
   readonly #handle: TransferHandle;
@@ -29,7 +29,7 @@ export class Transfer extends Resource {
   /** @internal Use `prepareTransfer`. */
   constructor(
     communicator: Communicator,
-    plan: TransferPlan,
+    plan: ExecutablePlan,
     spi: { readonly runtime: RuntimeSpi; readonly m2n: M2nSpi },
     handle: TransferHandle,
     bytesPerExecution: number,

@@ -49,16 +49,16 @@ function ranksText(list: readonly RankBytes[]): string {
   return list.map(({ rank, bytes }) => `rank ${rank} ${bytesText(bytes)}`).join(', ');
 }
 
-/** Three digits and a binary unit. */
+/** Three digits and a decimal unit, as bandwidths are given. */
 export function bytesText(bytes: number): string {
-  const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB', 'EiB'];
+  const units = ['B', 'kB', 'MB', 'GB', 'TB', 'PB', 'EB'];
   let unit = 0;
   let value = bytes;
-  while (value >= 1024 && unit < units.length - 1) {
-    value /= 1024;
+  while (value >= 1000 && unit < units.length - 1) {
+    value /= 1000;
     unit++;
   }
-  return `${unit === 0 ? Math.round(value) : value.toPrecision(value >= 1000 ? 4 : 3)} ${units[unit]}`;
+  return `${unit === 0 ? Math.round(value) : value.toPrecision(3)} ${units[unit]}`;
 }
 
 function secondsText(seconds: number): string {

@@ -59,9 +59,9 @@ describe('explain', () => {
     expect(explanation.casts).toEqual([{ from: 'f32', to: 'bf16', tensors: 1, bytes: 3 * 2 * 2 ** 20 }]);
     expect(explanation.topSenders.map(({ rank }) => rank)).toEqual([0, 1]);
     const text = explanation.toString();
-    expect(text).toContain('wire            6.00 MiB, the lower bound');
-    expect(text).toContain('limited by      rank 0, which sends 3.00 MiB over nvlink');
-    expect(text).toContain('casts           1 tensors from f32 to bf16, 6.00 MiB');
+    expect(text).toContain('wire            6.29 MB, the lower bound');
+    expect(text).toContain('limited by      rank 0, which sends 3.15 MB over nvlink');
+    expect(text).toContain('casts           1 tensors from f32 to bf16, 6.29 MB');
     expect(JSON.parse(JSON.stringify(explanation)).totals.wireBytes).toBe(6 * 2 ** 20);
     expect(plan.explain()).toBe(explanation);
   });

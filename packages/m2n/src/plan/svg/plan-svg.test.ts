@@ -73,7 +73,7 @@ describe('toSVG', () => {
     const svg = planOf('w').toSVG();
     expect(svg.match(/class="heat tile"/g)).toHaveLength(8);
     expect(svg).toContain('<title>3 to 5: 512 B</title>');
-    expect(svg).toContain('4.00 KiB between 6 ranks');
+    expect(svg).toContain('4.10 kB between 6 ranks');
   });
 
   it('sums many ranks into groups', () => {
