@@ -25,7 +25,7 @@ export const rankWord = {
   stopped: 0,
   /** 1: it was aborted or disposed, peers need not wait for it. */
   lost: 1,
-  /** 0 usable, -1 being poisoned, else the error code. */
+  /** 0 usable, else the error code; set last, when the text is there. */
   poison: 2,
   /** 1: the next move that it sends is damaged. */
   corrupt: 3,
@@ -35,6 +35,8 @@ export const rankWord = {
   barriersI64: 3,
   /** Bytes of the error text, and where it starts. */
   textLength: 8,
+  /** 1: somebody has begun to poison it, and only that one writes the text. */
+  poisonClaim: 9,
   textStart: 16,
 } as const;
 

@@ -156,6 +156,18 @@ describe('synchronize', () => {
     });
   });
 
+  it('gives an error to the first of several callers', async () => {
+    await inWorld(2, { timeoutMs: 20 }, async (world) => {
+      const { runtime } = world;
+      const [stream] = streamsOf(world);
+      ok(runtime, runtime.enqueueBarrier(stream!));
+      const first = runtime.synchronize(stream!);
+      while (runtime.queued(stream!) > 0);
+      const second = runtime.synchronize(stream!);
+      expect((await Promise.all([first, second])).map((outcome) => outcome.ok)).toEqual([false, true]);
+    });
+  });
+
   it('serves many callers at once, in any order of targets', async () => {
     await inWorld(2, { workers: 2 }, async (world) => {
       const { runtime } = world;

@@ -70,11 +70,8 @@ export function freeStreamState(state: BackendState, stream: StreamState): void 
   for (const waiter of stream.waiters.splice(0)) waiter.settle();
   world.streams[stream.slot] = undefined;
   Atomics.store(world.space.i32, stream.entry + streamWord.owner, 0);
-  // The worker that ended the last operation may not have let go of the stream yet.
-  world.defer(
-    () => Atomics.load(world.space.i32, stream.entry + streamWord.lock) === 0,
-    () => state.arena.release(stream.ringAddress),
-  );
+  // A worker touches the ring only before it counts an operation as finished, so nothing does now.
+  state.arena.release(stream.ringAddress);
   state.handles.remove(stream);
   stream.owner.objects.delete(stream);
 }
@@ -128,7 +125,7 @@ function openStream(state: BackendState, owner: RankState): StreamState | ErrorR
   return stream;
 }
 
-/** The first entry that neither a stream nor a worker holds. */
+/** The first entry that neither a stream nor a worker holds: who ended the last operation may not have let go of it yet. */
 function freeSlot(owner: RankState): number {
   const { world } = owner;
   for (let slot = 0; slot < maxStreams; slot++) {

@@ -119,8 +119,10 @@ export class World {
 
   /** Resolves when `ticket` operations of the stream have finished, or the world has failed. */
   reached(stream: StreamState, ticket: number): Promise<void> {
-    if (this.failure !== undefined || stream.freed || this.completed(stream) >= ticket)
-      return Promise.resolve();
+    if (this.failure !== undefined || stream.freed) return Promise.resolve();
+    // Earlier callers end first, although the worker's message for them may still be on its way: errors go out in order.
+    this.#settleStream(stream);
+    if (this.completed(stream) >= ticket) return Promise.resolve();
     return this.#wait((settle) => {
       stream.waiters.push({ ticket, settle });
       stream.owner.standstill.await();

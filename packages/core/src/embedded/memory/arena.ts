@@ -21,7 +21,7 @@ export const maxWorkers = 256;
 const wasmPages = 65_536;
 const firstByte = scratchBytes * maxWorkers;
 const plainBlockBytes = 64 * 2 ** 20;
-// Finer, the figure would tell about the timing of workers: what was freed a moment ago may not be reusable yet.
+// Finer would be false precision: the operating system backs pages, and a program's order of calls may vary.
 const reservedUnit = 2 ** 20;
 
 interface Block {

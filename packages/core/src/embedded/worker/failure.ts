@@ -27,7 +27,7 @@ export function takeError(space: Space, ringOffset: number): ErrorRecord | undef
 
 /** Makes a rank unusable; the first reason stays. `base` is the rank's first word. */
 export function poisonRank(space: Space, base: number, record: ErrorRecord): void {
-  if (Atomics.compareExchange(space.i32, base + rankWord.poison, 0, -1) !== 0) return;
+  if (Atomics.compareExchange(space.i32, base + rankWord.poisonClaim, 0, 1) !== 0) return;
   const offset = (base + rankWord.textStart) * 4;
   space.i32[base + rankWord.textLength] = writeErrorText(space.buffer, offset, record);
   Atomics.store(space.i32, base + rankWord.poison, record.code);
@@ -35,9 +35,7 @@ export function poisonRank(space: Space, base: number, record: ErrorRecord): voi
 
 /** Why a rank is unusable; undefined while it is usable. `base` is the rank's first word. */
 export function poisonRecord(space: Space, base: number): ErrorRecord | undefined {
-  const code = Atomics.load(space.i32, base + rankWord.poison);
-  // -1: the worker that poisons it is writing the reason; the next look finds it.
-  if (code === 0 || code === -1) return undefined;
+  if (Atomics.load(space.i32, base + rankWord.poison) === 0) return undefined;
   const offset = (base + rankWord.textStart) * 4;
   return readErrorText(space.buffer, offset, space.i32[base + rankWord.textLength]!);
 }

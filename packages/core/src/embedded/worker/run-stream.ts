@@ -59,7 +59,10 @@ function point(task: Task, stream: number, rank: number, address: number): void 
   task.budget = visitBytes;
 }
 
-/** The operation is over: the next one starts with clean progress, and who waits for this stream hears of it. */
+/**
+ * The operation is over: the next one starts with clean progress, and who waits for this stream hears of it. Once `head` has
+ * moved past the last operation the ring may be freed, so nothing of it is touched any more.
+ */
 function finish(task: Task, entry: number, head: number): void {
   const { i32 } = task.world.space;
   task.ring.f64.fill(0, task.progress, task.progress + progress.words);
