@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table on the embedded backend. NCCL_EXT_LARGE=1 adds the groups that take long.
+// The table on the embedded backend. TEST_LARGE=1 adds the groups that take long.
 
 import { env } from 'node:process';
 import { localWorld } from '@nccl-ext/core';
@@ -14,7 +14,7 @@ afterAll(() => pool.dispose());
 
 const longLimitMs = 3_600_000;
 const wanted = (Object.keys(groups) as GroupName[]).filter(
-  (group) => groups[group].always || env.NCCL_EXT_LARGE === '1',
+  (group) => groups[group].always || env.TEST_LARGE === '1',
 );
 
 describe.each(wanted)('%s', (group) => {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random meshes, placements, dtypes and topologies through the embedded backend, against the oracle. NCCL_EXT_PROPERTY_RUNS sets how many.
+// Random meshes, placements, dtypes and topologies through the embedded backend, against the oracle. TEST_PROPERTY_RUNS sets how many.
 
 import { env } from 'node:process';
 import {
@@ -24,7 +24,7 @@ import { moveCase } from './cases/side.js';
 import { runCase } from './run/run-case.js';
 import { WorldPool } from './run/world-pool.js';
 
-const numRuns = Number(env.NCCL_EXT_PROPERTY_RUNS ?? 60);
+const numRuns = Number(env.TEST_PROPERTY_RUNS ?? 60);
 const ranks = 8;
 const pool = new WorldPool((request) => localWorld({ ...request, backend: 'embedded', logLevel: 'error' }));
 afterAll(() => pool.dispose());

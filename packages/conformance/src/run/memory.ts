@@ -18,6 +18,14 @@ export interface Held {
 
 /** Collects garbage, then measures. */
 export async function measureHeld(world: World): Promise<Held> {
+  await collectGarbage();
+  const { allocatedBytes, reservedBytes } = backendOf(world.ranks[0]!).runtime.memoryUsage();
+  const openFiles = existsSync('/proc/self/fd') ? readdirSync('/proc/self/fd').length : undefined;
+  return { residentBytes: process.memoryUsage.rss(), openFiles, allocatedBytes, reservedBytes };
+}
+
+/** Frees what nobody references in this thread, shared memory of worlds that ended included. */
+export async function collectGarbage(): Promise<void> {
   setFlagsFromString('--expose-gc');
   const collect = runInNewContext('gc') as () => void;
   for (let i = 0; i < 3; i++) {
@@ -27,9 +35,6 @@ export async function measureHeld(world: World): Promise<Held> {
       setTimeout(resolve, 5);
     });
   }
-  const { allocatedBytes, reservedBytes } = backendOf(world.ranks[0]!).runtime.memoryUsage();
-  const openFiles = existsSync('/proc/self/fd') ? readdirSync('/proc/self/fd').length : undefined;
-  return { residentBytes: process.memoryUsage.rss(), openFiles, allocatedBytes, reservedBytes };
 }
 
 /** What grew from `before` to `after`, as a sentence, or undefined. Only resident memory may grow a little. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Invariant 8 of the design: rounds of create and dispose leave memory, file descriptors and resident size where they were.
 //
-// NCCL_EXT_SOAK=1 runs the full 1000 rounds of everything; without it, fewer of the rounds that start whole worlds.
+// TEST_SOAK=1 runs the full 1000 rounds of everything; without it, fewer of the rounds that start whole worlds.
 
 import { readdirSync } from 'node:fs';
 import { setFlagsFromString } from 'node:v8';
@@ -22,7 +22,7 @@ import {
 import { createEmbeddedBackend } from './index.js';
 import { processArena } from './memory/arena.js';
 
-const soak = process.env.NCCL_EXT_SOAK === '1';
+const soak = process.env.TEST_SOAK === '1';
 setFlagsFromString('--expose-gc');
 const collect: () => void = runInNewContext('gc');
 

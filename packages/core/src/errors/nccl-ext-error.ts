@@ -74,9 +74,10 @@ export class NcclExtError extends Error {
   toJSON(): Record<string, unknown> {
     const { name, code, message, help, rank, peer, op, field, expected, seen } = this;
     return Object.fromEntries(
-      Object.entries({ name, code, message, help, rank, peer, op, field, expected, seen }).filter(
-        ([, value]) => value !== undefined,
-      ),
+      Object.entries({ name, code, message, help, rank, peer, op, field, expected, seen })
+        .filter(([, value]) => value !== undefined)
+        // JSON has no bigint; epochs and hashes read as decimal digits.
+        .map(([key, value]) => [key, typeof value === 'bigint' ? String(value) : value]),
     );
   }
 }

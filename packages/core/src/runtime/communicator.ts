@@ -3,17 +3,19 @@
 
 import type { Backend, DeviceInfo, MemoryKind, RankHandle } from '../contract/index.js';
 import { NcclExtError } from '../errors/nccl-ext-error.js';
+import { requireText } from '../errors/require-kind.js';
+import { describe } from '../mesh/require-integer.js';
 import type { Topology } from '../topology/topology.js';
-import { compareFields } from './agreement.js';
-import { DeviceBuffer } from './device-buffer.js';
+import { type AgreedFields, compareFields, requireFields } from './agreement.js';
+import { bufferKind, DeviceBuffer } from './device-buffer.js';
+import { requireOwn } from './require-own.js';
 import { Resource } from './resource.js';
 import { Stream } from './stream.js';
 import { StreamEvent } from './stream-event.js';
 import { check, errorFrom, unwrap } from './unwrap.js';
 import { Window } from './window.js';
 
-/** Values that all ranks must hold alike, by field name. */
-export type AgreedFields = Readonly<Record<string, string | number | boolean | null>>;
+export type { AgreedFields };
 
 /** A rank in a world. Made by `localWorld` (all ranks of this process) or `init` (one rank per process). */
 export class Communicator extends Resource {
@@ -21,6 +23,8 @@ export class Communicator extends Resource {
   /** Number of ranks. */
   readonly size: number;
   readonly topology: Topology;
+  /** How long this rank waits for a peer, in milliseconds. */
+  readonly timeoutMs: number;
   readonly #backend: Backend;
   readonly #handle: RankHandle;
   readonly #streams = new Set<Stream>();
@@ -32,11 +36,13 @@ export class Communicator extends Resource {
     handle: RankHandle,
     rank: number,
     topology: Topology,
+    timeoutMs: number,
   ) {
     super('communicator', parent);
     this.rank = rank;
     this.size = topology.size;
     this.topology = topology;
+    this.timeoutMs = timeoutMs;
     this.#backend = backend;
     this.#handle = handle;
   }
@@ -67,11 +73,18 @@ export class Communicator extends Resource {
     if (!Number.isSafeInteger(bytes) || bytes < 0) {
       throw new NcclExtError(
         'ERR_INVALID_ARGUMENT',
-        `bytes must be an integer from 0 to 2^53 - 1, not ${bytes}.`,
+        `bytes must be an integer from 0 to 2^53 - 1, not ${describe(bytes)}.`,
         {
           field: 'bytes',
           seen: bytes,
         },
+      );
+    }
+    if (kind !== 'symmetric' && kind !== 'plain') {
+      throw new NcclExtError(
+        'ERR_INVALID_ARGUMENT',
+        `kind must be 'symmetric' or 'plain', not ${describe(kind)}.`,
+        { field: 'kind', seen: kind },
       );
     }
     const { runtime } = this.#backend;
@@ -94,12 +107,21 @@ export class Communicator extends Resource {
   /** Collective: makes `buffer` addressable by every rank. All ranks register their windows in the same order. */
   async registerWindow(buffer: DeviceBuffer): Promise<Window> {
     const { runtime } = this.#backend;
-    const handle = unwrap(await runtime.registerWindow(this.handle, buffer.handle));
-    return new Window(buffer, runtime, handle);
+    const own = requireOwn(buffer, 'buffer', bufferKind, this);
+    const handle = unwrap(await runtime.registerWindow(this.handle, own.handle));
+    return new Window(own, runtime, handle);
   }
 
   /** Collective: every rank's payload, by rank. Meant for small payloads (kilobytes). */
   async exchange(topic: string, payload: Uint8Array): Promise<readonly Uint8Array[]> {
+    requireText('topic', topic);
+    if (!(payload instanceof Uint8Array)) {
+      throw new NcclExtError(
+        'ERR_INVALID_ARGUMENT',
+        `payload must be a Uint8Array, not ${describe(payload)}.`,
+        { field: 'payload' },
+      );
+    }
     return unwrap(await this.#backend.runtime.exchange(this.handle, topic, payload));
   }
 
@@ -113,12 +135,15 @@ export class Communicator extends Resource {
    * ```
    */
   async agree(topic: string, fields: AgreedFields): Promise<void> {
+    requireText('topic', topic);
+    requireFields(fields);
     const payloads = await this.exchange(`agree ${topic}`, new TextEncoder().encode(JSON.stringify(fields)));
     compareFields(topic, payloads.map(decodeFields));
   }
 
   /** Ends every wait of this rank with ERR_ABORTED; its peers learn of it as ERR_RANK_LOST. The communicator is unusable afterwards. */
   abort(reason: string): void {
+    requireText('reason', reason);
     check(this.#backend.runtime, this.#backend.runtime.abortRank(this.handle, reason));
   }
 
@@ -136,8 +161,10 @@ export class Communicator extends Resource {
 function decodeFields(payload: Uint8Array): AgreedFields {
   const text = new TextDecoder().decode(payload);
   try {
-    return JSON.parse(text) as AgreedFields;
+    const fields: unknown = JSON.parse(text);
+    if (typeof fields === 'object' && fields !== null) return fields as AgreedFields;
   } catch {
-    return { payload: text };
+    // Not JSON: the peer sent something else, which the comparison shows.
   }
+  return { payload: text };
 }

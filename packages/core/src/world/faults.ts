@@ -3,6 +3,8 @@
 
 import type { FaultSpi } from '../contract/index.js';
 import { NcclExtError } from '../errors/nccl-ext-error.js';
+import { requireText } from '../errors/require-kind.js';
+import { describe } from '../mesh/require-integer.js';
 import type { Communicator } from '../runtime/communicator.js';
 
 /** `world.faults` of an embedded world. Every method takes the rank that misbehaves. */
@@ -23,6 +25,13 @@ export class Faults {
 
   /** Every operation of the rank starts this much late; 0 ends it. */
   delay(rank: number, milliseconds: number): void {
+    if (typeof milliseconds !== 'number' || !(milliseconds >= 0 && milliseconds <= 0x7fff_ffff)) {
+      throw new NcclExtError(
+        'ERR_INVALID_ARGUMENT',
+        `milliseconds must be a number from 0 to 2^31 - 1, not ${describe(milliseconds)}.`,
+        { field: 'milliseconds', seen: milliseconds },
+      );
+    }
     this.#check(this.#spi.delayRank(this.#handle(rank), milliseconds));
   }
 
@@ -43,6 +52,7 @@ export class Faults {
 
   /** The rank's next exchange whose topic starts with `topic` carries altered bytes. */
   disagree(rank: number, topic = ''): void {
+    requireText('topic', topic);
     this.#check(this.#spi.disagree(this.#handle(rank), topic));
   }
 
@@ -51,11 +61,11 @@ export class Faults {
   }
 
   #handle(rank: number): number {
-    const communicator = this.#ranks[rank];
+    const communicator = typeof rank === 'number' ? this.#ranks[rank] : undefined;
     if (communicator === undefined) {
       throw new NcclExtError(
         'ERR_INVALID_ARGUMENT',
-        `rank must be 0 to ${this.#ranks.length - 1}, not ${rank}.`,
+        `rank must be 0 to ${this.#ranks.length - 1}, not ${describe(rank)}.`,
         {
           field: 'rank',
           seen: rank,

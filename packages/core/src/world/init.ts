@@ -3,6 +3,7 @@
 
 import type { Backend } from '../contract/index.js';
 import { NcclExtError } from '../errors/nccl-ext-error.js';
+import { requireObject } from '../errors/require-kind.js';
 import type { Logger } from '../observe/logger.js';
 import type { Environment, ExplicitOptions } from '../options/resolve-options.js';
 import { Communicator } from '../runtime/communicator.js';
@@ -34,6 +35,7 @@ export interface InitOptions extends ExplicitOptions {
  * ```
  */
 export async function init(options: InitOptions = {}): Promise<Communicator> {
+  requireObject('options', options);
   const { topology, logger, env = process.env, ...explicit } = options;
   const launch = readLauncher(env, explicit);
   if (launch === undefined) throw noLauncher();
@@ -42,7 +44,14 @@ export async function init(options: InitOptions = {}): Promise<Communicator> {
   const { backend, values } = await openBackend(explicit, logger, env);
   try {
     const handle = await joinWorld(backend, launch, values);
-    const communicator = new ProcessCommunicator(undefined, backend, handle, launch.rank, places);
+    const communicator = new ProcessCommunicator(
+      undefined,
+      backend,
+      handle,
+      launch.rank,
+      places,
+      values.timeoutMs,
+    );
     await communicator.agree('options', agreedOptions(values));
     return communicator;
   } catch (error) {

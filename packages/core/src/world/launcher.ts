@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which rank of how many this process is, and where ranks meet, as torchrun or Open MPI's mpirun told it.
 
+import { requireObject } from '../errors/require-kind.js';
 import { type Environment, type ExplicitOptions, resolveOption } from '../options/resolve-options.js';
 import {
   type CountName,
@@ -47,6 +48,8 @@ export function readLauncher(
   env: Environment = process.env,
   options: MeetingOptions = {},
 ): Launch | undefined {
+  requireObject('env', env);
+  requireObject('options', options);
   const variables = new LauncherVariables(env);
   if (variables.seen.length === 0) return undefined;
   const torchrun = variables.counts('torchrun');

@@ -2,6 +2,8 @@
 // All ranks of a world in this process, driven by this thread: tests, demos, and several GPUs under one program.
 
 import { NcclExtError } from '../errors/nccl-ext-error.js';
+import { requireObject } from '../errors/require-kind.js';
+import { describe } from '../mesh/require-integer.js';
 import type { Logger } from '../observe/logger.js';
 import type { ExplicitOptions } from '../options/resolve-options.js';
 import { unwrap } from '../runtime/unwrap.js';
@@ -42,11 +44,12 @@ const maxLocalRanks = 1024;
  * ```
  */
 export async function localWorld(options: LocalWorldOptions): Promise<World> {
+  requireObject('options', options);
   const { ranks, topology, devices, logger, signal, ...explicit } = options;
   if (!Number.isInteger(ranks) || ranks < 1 || ranks > maxLocalRanks) {
     throw new NcclExtError(
       'ERR_INVALID_ARGUMENT',
-      `ranks must be an integer from 1 to ${maxLocalRanks}, not ${ranks}.`,
+      `ranks must be an integer from 1 to ${maxLocalRanks}, not ${describe(ranks)}.`,
       {
         field: 'ranks',
         seen: ranks,
@@ -54,6 +57,7 @@ export async function localWorld(options: LocalWorldOptions): Promise<World> {
     );
   }
   checkDevices(devices, ranks);
+  requireSignal(signal);
   signal?.throwIfAborted();
   const places = topology === undefined ? singleDomain(ranks) : topologyFor(topology, ranks);
   const { backend, values } = await openBackend(explicit, logger);
@@ -68,7 +72,7 @@ export async function localWorld(options: LocalWorldOptions): Promise<World> {
         ...(devices === undefined ? {} : { devices }),
       }),
     );
-    const world = new World(backend, handles, places);
+    const world = new World(backend, handles, places, timeoutMs);
     if (signal?.aborted) {
       await world.dispose();
       signal.throwIfAborted();
@@ -83,14 +87,23 @@ export async function localWorld(options: LocalWorldOptions): Promise<World> {
 function checkDevices(devices: readonly number[] | undefined, ranks: number): void {
   if (devices === undefined) return;
   const valid =
-    devices.length === ranks && devices.every((device) => Number.isInteger(device) && device >= 0);
+    Array.isArray(devices) &&
+    devices.length === ranks &&
+    devices.every((device) => Number.isInteger(device) && device >= 0);
   if (valid) return;
   throw new NcclExtError(
     'ERR_INVALID_ARGUMENT',
-    `devices must hold one device index per rank (${ranks}), not [${devices}].`,
+    `devices must hold one device index per rank (${ranks}), not ${Array.isArray(devices) ? `[${devices.map(describe)}]` : describe(devices)}.`,
     {
       field: 'devices',
       seen: devices,
     },
   );
+}
+
+function requireSignal(signal: unknown): void {
+  if (signal === undefined || signal instanceof AbortSignal) return;
+  throw new NcclExtError('ERR_INVALID_ARGUMENT', `signal must be an AbortSignal, not ${describe(signal)}.`, {
+    field: 'signal',
+  });
 }

@@ -3,6 +3,8 @@
 
 import type { Backend, BackendInfo, FaultSpi } from '../contract/index.js';
 import { NcclExtError } from '../errors/nccl-ext-error.js';
+import { requireFunction } from '../errors/require-kind.js';
+import { describe } from '../mesh/require-integer.js';
 import { publish } from '../observe/channels.js';
 import { Communicator } from '../runtime/communicator.js';
 import { Resource } from '../runtime/resource.js';
@@ -18,11 +20,13 @@ export class World extends Resource {
   readonly #backend: Backend;
 
   /** @internal Use `localWorld`. */
-  constructor(backend: Backend, handles: readonly number[], topology: Topology) {
+  constructor(backend: Backend, handles: readonly number[], topology: Topology, timeoutMs: number) {
     super('world');
     this.#backend = backend;
     this.topology = topology;
-    this.ranks = handles.map((handle, rank) => new Communicator(this, backend, handle, rank, topology));
+    this.ranks = handles.map(
+      (handle, rank) => new Communicator(this, backend, handle, rank, topology, timeoutMs),
+    );
     publish('world.created', () => ({
       backend: this.backend.name,
       worldSize: this.size,
@@ -55,6 +59,7 @@ export class World extends Resource {
    */
   async run<T>(body: (communicator: Communicator) => Promise<T> | T): Promise<T[]> {
     this.assertUsable();
+    requireFunction('body', body);
     let first: { readonly error: unknown } | undefined;
     const results = await Promise.allSettled(
       this.ranks.map(async (communicator) => {
@@ -63,7 +68,7 @@ export class World extends Resource {
         } catch (error) {
           first ??= { error };
           if (!communicator.disposed)
-            communicator.abort(`rank ${communicator.rank} failed: ${String(error)}`);
+            communicator.abort(`rank ${communicator.rank} failed: ${textOf(error)}`);
           throw error;
         }
       }),
@@ -76,6 +81,11 @@ export class World extends Resource {
     await this.#backend.dispose();
     publish('world.disposed', () => ({ backend: this.backend.name, localRanks: ranksOf(this) }));
   }
+}
+
+// What bodies throw may have no text at all.
+function textOf(error: unknown): string {
+  return error instanceof Error ? String(error) : describe(error);
 }
 
 function ranksOf(world: World): readonly number[] {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks a request and brings it into the one form that decides a plan: numbered patterns and sides, tensors that name them, a digest.
 
-import { linkClasses, NcclExtError, singleDomain, type Topology } from '@nccl-ext/core';
+import { type Layout, linkClasses, NcclExtError, singleDomain, type Topology } from '@nccl-ext/core';
 import { DigestWriter } from './digest-writer.js';
 import { NameSet } from './name-set.js';
 import { patternOf } from './pattern-of-layout.js';
@@ -108,7 +108,8 @@ class SideTable {
 
   number(tensor: TensorRequest, field: SideField, index: number): number {
     const side = tensor[field];
-    if (!isCopies(side)) return this.#one(patternOf(side), tensor, field);
+    if (isLayout(side)) return this.#one(patternOf(side), tensor, field);
+    if (!isCopies(side)) throw noSide(tensor.name, field);
     if (side.length === 1) {
       const { pattern, storage } = side[0]!;
       if (storage !== tensor.name) this.storages.push(JSON.stringify([index, field, 0, storage]));
@@ -150,7 +151,20 @@ class SideTable {
   }
 }
 
-function isCopies(side: TensorRequest[SideField]): side is readonly SideCopy[] {
+function noSide(name: string, field: SideField): NcclExtError {
+  return new NcclExtError(
+    'ERR_INVALID_ARGUMENT',
+    `The ${field} of tensor ${JSON.stringify(name)} must be a layout or a list of copies.`,
+    { field, help: `Pass ${field}: layout({ shape, dtype, mesh, placements }).` },
+  );
+}
+
+// By shape, not by class: the layout may come from another copy of core.
+function isLayout(side: unknown): side is Layout {
+  return typeof side === 'object' && side !== null && 'mesh' in side && 'dims' in side;
+}
+
+function isCopies(side: unknown): side is readonly SideCopy[] {
   return Array.isArray(side);
 }
 

@@ -149,6 +149,22 @@ describe('Publication', () => {
       expect([publication.state, publication.version]).toEqual(['published', 2]);
   });
 
+  it('waits for ranks that work longer than the timeout, as long as they say so', async () => {
+    await open(200);
+    const states = await world.run(async (comm) => {
+      const { transfer, stream } = await member(comm, 1);
+      const publication = new Publication();
+      await publication.publish({
+        transfer,
+        stream,
+        version: 1,
+        pause: () => new Promise((resolve) => setTimeout(resolve, comm.rank === 3 ? 700 : 0)),
+      });
+      return publication.state;
+    });
+    expect(states).toEqual(Array(4).fill('published'));
+  });
+
   it('refuses a second publish while one runs', async () => {
     await open();
     await world.run(async (comm) => {

@@ -4,7 +4,7 @@
 import { type Communicator, NcclExtError, type Stream } from '@nccl-ext/core';
 import { publish as emit } from '@nccl-ext/core/extend';
 import type { Transfer } from '../transfer/transfer.js';
-import { type StepReport, settleStep } from './settle-step.js';
+import { type StepOutcome, type StepReport, settleStep } from './settle-step.js';
 
 /**
  * - `idle`: nothing was published yet.
@@ -111,13 +111,12 @@ export class Publication {
       this.#state = before;
       throw error;
     }
-    const paused = await attempt(async () => options.pause?.());
+    const pausing = outcomeOf(
+      async () => options.pause?.(),
+      () => false,
+    );
     try {
-      throwFailure(
-        'publish pause',
-        await settleStep(communicator, 'publish pause', { error: paused, touched: false }),
-        paused,
-      );
+      await settled('publish pause', settleStep(communicator, 'publish pause', pausing), pausing);
       this.#state = 'paused';
     } catch (error) {
       this.#state = before;
@@ -130,29 +129,27 @@ export class Publication {
     const { transfer, stream } = options;
     const writtenBefore = transfer.progress.writtenBytes;
     this.#state = 'moving';
-    const failure = await attempt(async () => {
-      transfer.enqueue(stream);
-      await stream.synchronize();
-    });
-    const touched = transfer.progress.writtenBytes > writtenBefore;
-    let reports: readonly StepReport[];
+    const moving = outcomeOf(
+      async () => {
+        transfer.enqueue(stream);
+        await stream.synchronize();
+      },
+      () => transfer.progress.writtenBytes > writtenBefore,
+    );
+    const settling = settleStep(communicator, 'publish move', moving);
     try {
-      reports = await settleStep(communicator, 'publish move', { error: failure, touched });
-    } catch (error) {
-      // Whether other ranks wrote is unknown, so the destination counts as torn.
-      this.#tear();
-      throw failure ?? error;
-    }
-    if (reports.every((report) => report.error === null)) {
+      await settled('publish move', settling, moving);
       this.#state = 'verified';
-      return;
+    } catch (error) {
+      // Where other ranks could not be heard, they may have written.
+      const reports = await settling.catch(() => undefined);
+      if (wasTorn || reports === undefined || reports.some((report) => report.touched)) this.#tear();
+      else {
+        this.#state = this.#version === undefined ? 'idle' : 'published';
+        await options.resume?.(this.#version);
+      }
+      throw error;
     }
-    if (wasTorn || reports.some((report) => report.touched)) this.#tear();
-    else {
-      this.#state = this.#version === undefined ? 'idle' : 'published';
-      await options.resume?.(this.#version);
-    }
-    throwFailure('publish move', reports, failure);
   }
 
   #tear(): void {
@@ -161,18 +158,31 @@ export class Publication {
   }
 }
 
-async function attempt(step: () => Promise<void>): Promise<unknown> {
+/** Runs a step of this rank; never rejects. */
+async function outcomeOf(step: () => Promise<void>, touched: () => boolean): Promise<StepOutcome> {
   try {
     await step();
-    return undefined;
+    return { error: undefined, touched: touched() };
   } catch (error) {
-    return error ?? new Error('unknown failure');
+    return { error: error ?? new Error('unknown failure'), touched: touched() };
   }
 }
 
-/** Throws this rank's own failure, else one that names the rank which failed. */
-function throwFailure(step: string, reports: readonly StepReport[], own: unknown): void {
-  if (own !== undefined) throw own;
+/** Resolves when the step went well everywhere; else throws this rank's own failure, or one that names the rank which failed. */
+async function settled(
+  step: string,
+  settling: Promise<readonly StepReport[]>,
+  own: Promise<StepOutcome>,
+): Promise<void> {
+  let reports: readonly StepReport[];
+  try {
+    reports = await settling;
+  } catch (error) {
+    const { error: failure } = await own;
+    throw failure ?? error;
+  }
+  const { error: failure } = await own;
+  if (failure !== undefined) throw failure;
   const failed = reports.findIndex((report) => report.error !== null);
   if (failed < 0) return;
   throw new NcclExtError('ERR_RANK_LOST', `Rank ${failed} failed in ${step}: ${reports[failed]?.error}`, {

@@ -9,7 +9,7 @@ import { poisonRecord, reportError } from './failure.js';
 import { leaveGraph } from './graph-op.js';
 import { dropHost } from './host-op.js';
 import { argument, getProgress, progress, type Task } from './task.js';
-import { leaveTransfer } from './transfer-op.js';
+import { abandonTransfer } from './transfer-op.js';
 
 /** Ends the task's operation; events that it would have recorded are reached. */
 export function drain(task: Task): void {
@@ -22,7 +22,7 @@ export function drain(task: Task): void {
 function drainOne(task: Task): void {
   const operation = argument(task, 0);
   if (operation === operations.record) reachEvent(task);
-  if (operation === operations.transfer) leaveTransfer(task);
+  if (operation === operations.transfer) abandonTransfer(task);
   if (operation === operations.host) dropHost(task);
 }
 

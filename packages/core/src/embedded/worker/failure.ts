@@ -74,8 +74,8 @@ export function failLost(task: Task, op: string, peer: number): void {
     rank: task.rank,
     peer,
     expected: 'a rank that takes part',
-    seen: 'a rank that was aborted or disposed',
-    detail: `rank ${task.rank} waited in ${op} for rank ${peer}, which was aborted or disposed`,
+    seen: 'a rank that failed, was aborted or disposed',
+    detail: `rank ${task.rank} waited in ${op} for rank ${peer}, which failed, was aborted or disposed`,
     help: 'Dispose the remaining ranks and make a new world.',
   });
 }

@@ -56,6 +56,20 @@ describe('running', () => {
     },
   );
 
+  it('a sender that comes after its receiver gave up writes nothing', async () => {
+    await inWorld(2, { timeoutMs: 60 }, async (world) => {
+      const { runtime, m2n, faults, ranks } = world;
+      const { destination, sender, receiver, first, second } = await pair(world);
+      ok(runtime, faults.stopRank(ranks[0]!));
+      ok(runtime, m2n.enqueueTransfer(sender, first));
+      ok(runtime, m2n.enqueueTransfer(receiver, second));
+      expect(error(await runtime.synchronize(second)).code).toBe(code('ERR_TIMEOUT'));
+      ok(runtime, faults.resumeRank(ranks[0]!));
+      expect(error(await runtime.synchronize(first))).toMatchObject({ code: code('ERR_RANK_LOST'), peer: 1 });
+      expect(bytesOf(runtime, destination, 64)).toEqual(zeros(64));
+    });
+  });
+
   it('streams of other ranks, freed transfers and full queues are refused', async () => {
     await inWorld(2, {}, async (world) => {
       const { runtime, m2n, faults, ranks } = world;

@@ -3,7 +3,8 @@
 //
 // Who may touch what: a sender writes to a receiver only between the receiver's grant and its own arrival mark of the same
 // execution. `writing` and `revoked` close the one gap: a receiver that gives up its memory while a sender is at work
-// revokes it, and waits until no sender is inside a step (see transfer/revoke.ts).
+// revokes it. One that failed may still see the end of a step that was under way (about a millisecond); disposing the transfer
+// waits for that (see transfer/dispose-transfer.ts).
 
 import { rankWord } from '../control/world-layout.js';
 import { offsetOf } from '../memory/address.js';
@@ -26,24 +27,32 @@ export function stepTransfer(task: Task): Step {
     if (phase === undefined) return complete(task, transfer);
     const outcome: Phase = phase(task, transfer);
     if (outcome !== 'next') {
-      if (outcome === 'done') leaveTransfer(task);
+      if (outcome === 'done') abandonTransfer(task);
       return outcome;
     }
     setProgress(task, progress.phase, getProgress(task, progress.phase) + 1);
   }
 }
 
+/** Ends an execution of this stream that failed: whoever comes late must not write any more. */
+export function abandonTransfer(task: Task): void {
+  const transfer = openTransfer(task);
+  const { program, shared, layout, runningWord, i32Of } = transfer;
+  if (Atomics.load(program.i32, runningWord) !== task.stream + 1) return;
+  Atomics.store(shared.i32, i32Of(layout.revoked) + task.rank, 1);
+  leave(task, transfer);
+}
+
 /** Ends an execution of this stream, so that the next one may begin. */
-export function leaveTransfer(task: Task): void {
-  const { program, shared, layout, runningWord, i32Of } = openTransfer(task);
-  if (Atomics.compareExchange(program.i32, runningWord, task.stream + 1, 0) !== task.stream + 1) return;
+function leave(task: Task, { program, shared, layout, runningWord, i32Of }: Transfer): void {
   Atomics.store(shared.i32, i32Of(layout.writing) + task.rank, 0);
+  Atomics.store(program.i32, runningWord, 0);
   wakeWorld(task.world);
 }
 
 function complete(task: Task, transfer: Transfer): Step {
   if (getProgress(task, own.failed) === 0) transfer.program.f64[transfer.start + header.completed]! += 1;
-  leaveTransfer(task);
+  leave(task, transfer);
   return 'done';
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads a plan that was stored as JSON, so that it can be executed without planning again, whoever wrote it.
 
-import { dtypes, NcclExtError } from '@nccl-ext/core';
+import { dtypeBytes, dtypes, NcclExtError } from '@nccl-ext/core';
 import { castOf, type MoveTable, moveLoops, type TransferProgram } from '@nccl-ext/core/contract';
 import * as z from 'zod';
 import type { ExecutablePlan, PlannedTensor, ProgramOptions } from '../executable-plan.js';
@@ -63,6 +63,12 @@ export class StoredPlan implements ExecutablePlan {
       const table = readMoves(sends, `${field}.sends`, { worldSize, tensors: this.tensors.length });
       for (const [move, transform] of table.transform.entries()) {
         requireTransform(transform, `${field}.sends.transform[${move}]`);
+        requireUnits(
+          table,
+          move,
+          this.tensors[table.tensor[move]!]!,
+          `${field}.sends.counts[${move * moveLoops}]`,
+        );
       }
       this.#programs.set(rank, {
         rank,
@@ -160,6 +166,20 @@ export class StoredPlan implements ExecutablePlan {
     }
     return table.build();
   }
+}
+
+// A loop of stride 0 stays within its buffers however often it runs; a move never holds more than its tensor.
+function requireUnits(table: MoveTable, move: number, tensor: PlannedTensor, field: string): void {
+  const { shape, sourceDType } = tensor;
+  const bytesPerUnit = table.transform[move] === 0 ? 1 : dtypeBytes(sourceDType);
+  const bytes = shape.reduce((product, extent) => product * extent, dtypeBytes(sourceDType));
+  const seen =
+    table.inner[move]! *
+    table.counts
+      .subarray(move * moveLoops, (move + 1) * moveLoops)
+      .reduce((product, count) => product * count, bytesPerUnit);
+  if (seen > bytes)
+    throw malformed(field, `makes a move of ${seen} bytes of ${tensor.name}, which has ${bytes}`);
 }
 
 function requireTransform(transform: number, field: string): void {
