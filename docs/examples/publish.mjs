@@ -1,10 +1,15 @@
 // A training loop that publishes new weights to an engine: planned and prepared once, enqueued at every step, version set by all or none.
 import { layout, localWorld, mesh, replicate, shard } from '@nccl-ext/core';
-import { createPlan, prepareTransfer, Publication } from '@nccl-ext/m2n';
+import { createPlan, Publication, prepareTransfer } from '@nccl-ext/m2n';
 
 const shape = [64, 32];
 const trainer = layout({ shape, dtype: 'f32', mesh: mesh({ tp: 2 }), placements: [shard(0)] });
-const engine = layout({ shape, dtype: 'bf16', mesh: mesh({ dp: 2 }, { startRank: 2 }), placements: [replicate()] });
+const engine = layout({
+  shape,
+  dtype: 'bf16',
+  mesh: mesh({ dp: 2 }, { startRank: 2 }),
+  placements: [replicate()],
+});
 const plan = createPlan({ tensors: [{ name: 'weight', source: trainer, destination: engine }] });
 
 const world = await localWorld({ ranks: 4, backend: 'embedded' });

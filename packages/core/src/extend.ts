@@ -2,12 +2,22 @@
 // For packages that add operations to communicators, such as m2n and ep (`@nccl-ext/core/extend`). Applications need none of it.
 
 import type { Backend, RankHandle, StreamHandle } from './contract/index.js';
-import type { Communicator } from './runtime/communicator.js';
+import { NcclExtError } from './errors/nccl-ext-error.js';
+import { describe } from './mesh/require-integer.js';
+import { Communicator } from './runtime/communicator.js';
 import type { DeviceBuffer } from './runtime/device-buffer.js';
-import type { Stream } from './runtime/stream.js';
+import { requireOwn } from './runtime/require-own.js';
+import { Stream } from './runtime/stream.js';
 
 /** The backend under a communicator. */
 export function backendOf(communicator: Communicator): Backend {
+  if (!(communicator instanceof Communicator)) {
+    throw new NcclExtError(
+      'ERR_INVALID_ARGUMENT',
+      `communicator must be a rank of a world, got ${describe(communicator)}`,
+      { field: 'communicator', help: 'Pass world.ranks[r] of localWorld, or what init returned.' },
+    );
+  }
   return communicator.backend;
 }
 
@@ -21,11 +31,15 @@ export function bufferHandleOf(buffer: DeviceBuffer): number {
   return buffer.handle;
 }
 
-/** The backend's handle of a stream; ERR_DISPOSED after dispose. */
-export function streamHandleOf(stream: Stream): StreamHandle {
-  return stream.handle;
+/** The backend's handle of a stream of this rank; ERR_FOREIGN_OBJECT for another one's, ERR_DISPOSED after dispose. */
+export function streamHandleOf(stream: Stream, owner: Communicator): StreamHandle {
+  return requireOwn(stream, 'stream', streamKind, owner).handle;
 }
 
+const streamKind = { type: Stream, name: 'a stream', madeBy: 'communicator.createStream' } as const;
+
+export { requireArray, requireObject, requireText } from './errors/require-kind.js';
+export { describe } from './mesh/require-integer.js';
 export { type ChannelEvents, type ChannelName, publish } from './observe/channels.js';
 export { nearestName } from './options/nearest-name.js';
 export { type OptionSpec, optionNames, optionTable } from './options/option-table.js';

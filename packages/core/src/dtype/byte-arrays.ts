@@ -2,11 +2,13 @@
 // What the conversions of this folder ask of the byte arrays they are given: whole elements, equal counts, no overlap.
 
 import { NcclExtError } from '../errors/nccl-ext-error.js';
+import { describe } from '../mesh/require-integer.js';
 import { type DType, dtypeBytes } from './dtype.js';
 
 /** The number of elements that `bytes` holds; ERR_INVALID_ARGUMENT if the last one is cut. */
 export function elementCount(dtype: DType, bytes: Uint8Array, field: string): number {
   const size = dtypeBytes(dtype);
+  requireByteArray(bytes, field);
   if (bytes.byteLength % size === 0) return bytes.byteLength / size;
   throw new NcclExtError(
     'ERR_INVALID_ARGUMENT',
@@ -17,6 +19,7 @@ export function elementCount(dtype: DType, bytes: Uint8Array, field: string): nu
 
 /** Throws ERR_INVALID_ARGUMENT unless `bytes` has exactly `expected` bytes. */
 export function requireBytes(bytes: Uint8Array, expected: number, field: string): void {
+  requireByteArray(bytes, field);
   const seen = bytes.byteLength;
   if (seen === expected) return;
   throw new NcclExtError(
@@ -24,6 +27,15 @@ export function requireBytes(bytes: Uint8Array, expected: number, field: string)
     `${field} has ${seen} bytes, but the elements of source take ${expected} there`,
     { field, expected, seen },
   );
+}
+
+/** Throws ERR_INVALID_ARGUMENT unless `bytes` is a Uint8Array: any other typed array would be read as numbers, not as bytes. */
+export function requireByteArray(bytes: unknown, field: string): void {
+  if (bytes instanceof Uint8Array) return;
+  throw new NcclExtError('ERR_INVALID_ARGUMENT', `${field} must be a Uint8Array, got ${describe(bytes)}`, {
+    field,
+    help: 'Bytes of another typed array: new Uint8Array(array.buffer, array.byteOffset, array.byteLength).',
+  });
 }
 
 /**

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The element types that tensors can have: names, sizes, kinds and stable codes.
 
+import { NcclExtError } from '../errors/nccl-ext-error.js';
+import { describe } from '../mesh/require-integer.js';
+
 /** What is fixed about an element type. */
 export interface DTypeTraits {
   /** Bytes of one element. For f4e2m1x2 an element is the byte that packs two values. */
@@ -58,9 +61,22 @@ export const dtypeTraits: Readonly<Record<DType, DTypeTraits>> = {
 /** The element types that convert into each other; packed f4e2m1x2 has `packF4` and `unpackF4` instead. */
 export type FloatDType = 'f64' | 'f32' | 'f16' | 'bf16' | 'f8e4m3' | 'f8e5m2';
 
-/** Bytes of one element; for f4e2m1x2 the byte that packs two values. */
+/**
+ * Bytes of one element; for f4e2m1x2 the byte that packs two values.
+ *
+ * @throws ERR_INVALID_ARGUMENT for what is no dtype, as do all functions that take one.
+ */
 export function dtypeBytes(dtype: DType): number {
-  return dtypeTraits[dtype].bytes;
+  return traitsOf(dtype).bytes;
+}
+
+function traitsOf(dtype: DType): DTypeTraits {
+  if (isDType(dtype)) return dtypeTraits[dtype];
+  throw new NcclExtError(
+    'ERR_INVALID_ARGUMENT',
+    `dtype must be one of ${dtypes.join(' ')}, got ${describe(dtype)}`,
+    { field: 'dtype', expected: dtypes, seen: dtype },
+  );
 }
 
 /** The stable number of a dtype in shared records and native code. */
@@ -75,5 +91,16 @@ export function isDType(value: unknown): value is DType {
 
 /** Whether the elements are single floats, which `castArray` converts. */
 export function isFloatDType(dtype: DType): dtype is FloatDType {
-  return dtypeTraits[dtype].kind === 'float' && dtypeTraits[dtype].packed === 1;
+  const { kind, packed } = traitsOf(dtype);
+  return kind === 'float' && packed === 1;
+}
+
+/** Throws ERR_INVALID_ARGUMENT unless `dtype` is a {@link FloatDType}. */
+export function requireFloatDType(dtype: unknown, field: string): void {
+  if (isDType(dtype) && isFloatDType(dtype)) return;
+  throw new NcclExtError(
+    'ERR_INVALID_ARGUMENT',
+    `${field} must be one of f64 f32 f16 bf16 f8e4m3 f8e5m2, got ${describe(dtype)}`,
+    { field, seen: dtype },
+  );
 }

@@ -2,8 +2,8 @@
 // Packs floats into f4e2m1x2, two 4-bit values in a byte, and unpacks them, by the rules of float-format.ts.
 
 import { NcclExtError } from '../errors/nccl-ext-error.js';
-import { apartFrom, elementCount, requireBytes } from './byte-arrays.js';
-import { dtypeBytes, type FloatDType } from './dtype.js';
+import { apartFrom, elementCount, requireByteArray, requireBytes } from './byte-arrays.js';
+import { dtypeBytes, type FloatDType, requireFloatDType } from './dtype.js';
 import { narrowBits, narrowFormats, widenBits } from './float-format.js';
 import { loadTile, storeTile, tile, tileElements } from './float-tile.js';
 
@@ -25,6 +25,7 @@ const { e2m1 } = narrowFormats;
  * ```
  */
 export function packF4(from: FloatDType, source: Uint8Array, destination: Uint8Array): void {
+  requireFloatDType(from, 'from');
   const count = elementCount(from, source, 'source');
   if (count % 2 !== 0) {
     throw new NcclExtError(
@@ -58,6 +59,8 @@ export function packF4(from: FloatDType, source: Uint8Array, destination: Uint8A
  * ```
  */
 export function unpackF4(source: Uint8Array, to: FloatDType, destination: Uint8Array): void {
+  requireFloatDType(to, 'to');
+  requireByteArray(source, 'source');
   const count = source.byteLength * 2;
   requireBytes(destination, count * dtypeBytes(to), 'destination');
   const input = apartFrom(destination, source);

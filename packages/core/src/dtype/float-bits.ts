@@ -2,7 +2,8 @@
 // Bits of one float value and back, for tests, messages and small tables; arrays go through castArray.
 
 import { NcclExtError } from '../errors/nccl-ext-error.js';
-import { dtypeTraits, type FloatDType } from './dtype.js';
+import { describe } from '../mesh/require-integer.js';
+import { dtypeTraits, type FloatDType, requireFloatDType } from './dtype.js';
 import { f32NaN, narrowBits, narrowFormats, oddBits, widenBits } from './float-format.js';
 
 const f64NaN = 0x7fffffffffffffffn;
@@ -23,6 +24,12 @@ export function encodeFloat(dtype: 'f64', value: number): bigint;
 export function encodeFloat(dtype: Exclude<FloatDType, 'f64'>, value: number): number;
 export function encodeFloat(dtype: FloatDType, value: number): number | bigint;
 export function encodeFloat(dtype: FloatDType, value: number): number | bigint {
+  requireFloatDType(dtype, 'dtype');
+  if (typeof value !== 'number') {
+    throw new NcclExtError('ERR_INVALID_ARGUMENT', `value must be a number, got ${describe(value)}`, {
+      field: 'value',
+    });
+  }
   if (dtype === 'f32') {
     view.setFloat32(0, value);
     return Number.isNaN(value) ? f32NaN : view.getUint32(0);
@@ -47,6 +54,7 @@ export function decodeFloat(dtype: 'f64', bits: bigint): number;
 export function decodeFloat(dtype: Exclude<FloatDType, 'f64'>, bits: number): number;
 export function decodeFloat(dtype: FloatDType, bits: number | bigint): number;
 export function decodeFloat(dtype: FloatDType, bits: number | bigint): number {
+  requireFloatDType(dtype, 'dtype');
   if (dtype === 'f64') {
     if (typeof bits !== 'bigint' || BigInt.asUintN(64, bits) !== bits) throw wrongBits(dtype, bits);
     view.setBigUint64(0, bits);
@@ -65,7 +73,7 @@ function wrongBits(dtype: FloatDType, seen: unknown): NcclExtError {
   const expected = `0 to 0x${'f'.repeat(digits)}${dtype === 'f64' ? 'n, a bigint' : ', a number'}`;
   return new NcclExtError(
     'ERR_INVALID_ARGUMENT',
-    `bits is ${String(seen)}; ${dtype} takes an integer from ${expected}`,
+    `bits is ${describe(seen)}; ${dtype} takes an integer from ${expected}`,
     { field: 'bits', expected, seen },
   );
 }

@@ -2,6 +2,7 @@
 // Element bytes as plain JavaScript numbers and back, for examples, tests and messages.
 
 import { NcclExtError } from '../errors/nccl-ext-error.js';
+import { describe } from '../mesh/require-integer.js';
 import { elementCount } from './byte-arrays.js';
 import { castArray } from './cast-array.js';
 import { type DType, dtypeBytes, isFloatDType } from './dtype.js';
@@ -50,7 +51,7 @@ export function toFloat64(dtype: NumberDType, bytes: Uint8Array): Float64Array {
  */
 export function fromFloat64(dtype: NumberDType, values: ArrayLike<number>): Uint8Array {
   refuse64(dtype);
-  const doubles = Float64Array.from(values);
+  const doubles = doublesOf(values);
   const source = new Uint8Array(doubles.buffer);
   if (dtype === 'f4e2m1x2') {
     const packed = new Uint8Array(Math.floor(doubles.length / 2));
@@ -68,6 +69,25 @@ export function fromFloat64(dtype: NumberDType, values: ArrayLike<number>): Uint
     if (elements[i] !== value || (dtype === 'bool' && value > 1)) throw wrongValue(dtype, i, value);
   }
   return new Uint8Array(elements.buffer);
+}
+
+// Float64Array.from takes anything and makes null 0 and text NaN.
+function doublesOf(values: ArrayLike<number>): Float64Array {
+  if (values instanceof Float64Array || values instanceof Float32Array) return Float64Array.from(values);
+  if (!Array.isArray(values) && !ArrayBuffer.isView(values)) {
+    throw new NcclExtError('ERR_INVALID_ARGUMENT', `values must be an array, got ${describe(values)}`, {
+      field: 'values',
+    });
+  }
+  for (let i = 0; i < values.length; i++) {
+    if (typeof values[i] === 'number') continue;
+    throw new NcclExtError(
+      'ERR_INVALID_ARGUMENT',
+      `values[${i}] must be a number, got ${describe(values[i])}`,
+      { field: `values[${i}]` },
+    );
+  }
+  return Float64Array.from(values);
 }
 
 function refuse64(dtype: DType): void {

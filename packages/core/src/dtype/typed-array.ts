@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which typed array views the elements of a dtype.
 
-import type { DType } from './dtype.js';
+import { type DType, dtypeBytes } from './dtype.js';
 
 /**
  * The typed array that views elements of a dtype. Floats without an array of their own are seen as their bit patterns,
@@ -68,5 +68,6 @@ const constructors: { readonly [D in DType]: TypedArrayConstructor<TypedArrayOf<
  * ```
  */
 export function typedArrayFor<D extends DType>(dtype: D): TypedArrayConstructor<TypedArrayOf<D>> {
+  dtypeBytes(dtype); // refuses what is no dtype
   return constructors[dtype];
 }

@@ -21,6 +21,12 @@ export interface CheckedInput {
 
 /** Throws ERR_LAYOUT for the first thing that is wrong. */
 export function checkedInput(input: LayoutInput): CheckedInput {
+  if (typeof input !== 'object' || input === null) {
+    throw layoutError(
+      'input',
+      `a layout is made from { shape, dtype, mesh, placements }, got ${describe(input)}`,
+    );
+  }
   const { dtype, mesh } = input;
   if (!isDType(dtype)) {
     throw layoutError('dtype', `dtype must be one of ${dtypes.join(' ')}, got ${describe(dtype)}`);

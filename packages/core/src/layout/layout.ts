@@ -4,7 +4,7 @@
 import { type DType, dtypeBytes } from '../dtype/dtype.js';
 import { NcclExtError } from '../errors/nccl-ext-error.js';
 import type { DeviceMesh, MeshJSON } from '../mesh/device-mesh.js';
-import { requireInteger } from '../mesh/require-integer.js';
+import { describe, requireInteger } from '../mesh/require-integer.js';
 import { checkedInput } from './check-layout.js';
 import { type DimSharding, dimSharding } from './dim-sharding.js';
 import type { Placement } from './placement.js';
@@ -159,20 +159,25 @@ export class Layout {
   #runsOf(rank: number): readonly DimRuns[] {
     const runs = this.runs(rank);
     if (runs) return runs;
-    throw new NcclExtError('ERR_INVALID_ARGUMENT', `rank ${rank} is not in the mesh of this layout`, {
-      field: 'rank',
-      seen: rank,
-      help: 'layout.mesh.ranks lists its ranks.',
-    });
+    throw new NcclExtError(
+      'ERR_INVALID_ARGUMENT',
+      `rank ${describe(rank)} is not in the mesh of this layout`,
+      {
+        field: 'rank',
+        seen: rank,
+        help: 'layout.mesh.ranks lists its ranks.',
+      },
+    );
   }
 }
 
 function requireIndex(field: string, index: readonly number[], shape: readonly number[]): void {
-  if (index.length !== shape.length) {
+  if (!Array.isArray(index) || index.length !== shape.length) {
+    const got = Array.isArray(index) ? `${index.length}` : describe(index);
     throw new NcclExtError(
       'ERR_INVALID_ARGUMENT',
-      `${field} must have one entry per dimension (${shape.length}), got ${index.length}`,
-      { field, expected: shape.length, seen: index.length },
+      `${field} must have one entry per dimension (${shape.length}), got ${got}`,
+      { field, expected: shape.length, seen: index },
     );
   }
   shape.forEach((extent, i) => {

@@ -2,6 +2,7 @@
 // Names the ranks that hold a tensor and arranges them in a grid, so that placements can speak of axes instead of rank numbers.
 
 import { NcclExtError } from '../errors/nccl-ext-error.js';
+import { requireObject } from '../errors/require-kind.js';
 import { describe, requireInteger } from './require-integer.js';
 
 /** One named dimension of a mesh. */
@@ -51,6 +52,7 @@ export function mesh(axes: Readonly<Record<string, number>>, options: MeshOption
 
 /** {@link mesh} from a list of axes, the form that JSON documents use. */
 export function meshFromAxes(axes: readonly MeshAxis[], options: MeshOptions = {}): DeviceMesh {
+  requireObject('options', options);
   if (options.ranks !== undefined) {
     if (options.startRank !== undefined)
       throw meshError('startRank', 'startRank and ranks exclude each other');
@@ -107,11 +109,12 @@ export class DeviceMesh {
    * @throws ERR_INVALID_ARGUMENT when there are too few or too many coordinates or one is outside its axis.
    */
   rankAt(coordinates: readonly number[]): number {
-    if (coordinates.length !== this.axes.length) {
+    if (!Array.isArray(coordinates) || coordinates.length !== this.axes.length) {
+      const got = Array.isArray(coordinates) ? `${coordinates.length}` : describe(coordinates);
       throw new NcclExtError(
         'ERR_INVALID_ARGUMENT',
-        `coordinates must have one entry per axis (${this.axes.length}), got ${coordinates.length}`,
-        { field: 'coordinates', expected: this.axes.length, seen: coordinates.length },
+        `coordinates must have one entry per axis (${this.axes.length}), got ${got}`,
+        { field: 'coordinates', expected: this.axes.length, seen: coordinates },
       );
     }
     const position = this.axes.reduce(

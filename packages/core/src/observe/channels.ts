@@ -3,7 +3,9 @@
 
 import { type Channel, channel } from 'node:diagnostics_channel';
 import type { BackendName } from '../contract/backend.js';
-import type { NcclExtError } from '../errors/nccl-ext-error.js';
+import { NcclExtError } from '../errors/nccl-ext-error.js';
+import { requireFunction } from '../errors/require-kind.js';
+import { describe } from '../mesh/require-integer.js';
 
 /** Events by name; the channel of an event is `nccl-ext:` and its name. Times are milliseconds, sizes bytes. */
 export interface ChannelEvents {
@@ -56,6 +58,7 @@ export function publish<N extends ChannelName>(name: N, event: () => ChannelEven
  * Calls `listener` with every event of this name, synchronously where it happens.
  * A listener that throws does not disturb the publisher: Node reports it as an uncaught exception of its own.
  *
+ * @throws ERR_INVALID_ARGUMENT for an unknown name or a listener that is no function.
  * @returns a function that ends the subscription.
  * @example
  * ```ts
@@ -69,6 +72,14 @@ export function subscribe<N extends ChannelName>(
   name: N,
   listener: (event: ChannelEvents[N]) => void,
 ): () => void {
+  if (!Object.hasOwn(channels, name)) {
+    throw new NcclExtError(
+      'ERR_INVALID_ARGUMENT',
+      `name must be one of ${Object.keys(channels).join(', ')}, got ${describe(name)}`,
+      { field: 'name', seen: name },
+    );
+  }
+  requireFunction('listener', listener);
   const receive = (message: unknown): void => listener(message as ChannelEvents[N]);
   channels[name].subscribe(receive);
   return () => {

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What nccl-ext tells a person while it runs: one small interface that any logger of an application fits.
 
+import { NcclExtError } from '../errors/nccl-ext-error.js';
+import { describe } from '../mesh/require-integer.js';
+
 /** Named values beside a message. */
 export type LogFields = Readonly<Record<string, unknown>>;
 
@@ -29,10 +32,22 @@ export type LogLevel = (typeof logLevels)[number];
  * ```
  */
 export function openLogger(level: LogLevel, logger: Logger = stderrLogger): Logger {
+  requireLogger(logger);
   const allowed = logLevels.indexOf(level);
   const method = (name: keyof Logger): Logger[typeof name] =>
     logLevels.indexOf(name) <= allowed ? (message, fields) => logger[name](message, fields) : discard;
   return { debug: method('debug'), info: method('info'), warn: method('warn'), error: method('error') };
+}
+
+function requireLogger(logger: unknown): void {
+  for (const name of ['debug', 'info', 'warn', 'error'] as const) {
+    if (typeof (logger as Logger | null)?.[name] === 'function') continue;
+    throw new NcclExtError(
+      'ERR_INVALID_ARGUMENT',
+      `logger must have the methods debug, info, warn and error; ${name} is missing in ${describe(logger)}.`,
+      { field: 'logger', help: 'Pass console or an object with these four methods.' },
+    );
+  }
 }
 
 function discard(): void {}

@@ -2,6 +2,8 @@
 // Which value each option has and why: the call wins over the environment, the environment over the default.
 
 import { NcclExtError } from '../errors/nccl-ext-error.js';
+import { requireObject } from '../errors/require-kind.js';
+import { describe } from '../mesh/require-integer.js';
 import { nearestName } from './nearest-name.js';
 import { type OptionName, type OptionSpec, type Options, optionNames, optionTable } from './option-table.js';
 
@@ -44,6 +46,8 @@ export function resolveOptions(
   explicit: ExplicitOptions = {},
   env: Environment = process.env,
 ): ResolvedOptions {
+  requireObject('options', explicit);
+  requireObject('env', env);
   rejectUnknownOptions(explicit);
   const values: Record<string, unknown> = {};
   const origins: Record<string, OptionOrigin> = {};
@@ -79,8 +83,7 @@ export function resolveOption<N extends OptionName>(
 }
 
 function invalid(field: string, subject: string, seen: unknown, allowed: string): NcclExtError {
-  const shown = typeof seen === 'string' ? JSON.stringify(seen) : String(seen);
-  return new NcclExtError('ERR_INVALID_ARGUMENT', `${subject} is ${shown}; it must be ${allowed}.`, {
+  return new NcclExtError('ERR_INVALID_ARGUMENT', `${subject} is ${describe(seen)}; it must be ${allowed}.`, {
     field,
     expected: allowed,
     seen,

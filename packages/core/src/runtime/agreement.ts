@@ -2,7 +2,29 @@
 // What must be equal on all ranks is compared, and a difference is an error that names ranks and field (design, invariant 4).
 
 import { NcclExtError } from '../errors/nccl-ext-error.js';
-import type { AgreedFields } from './communicator.js';
+import { requireObject } from '../errors/require-kind.js';
+import { describe } from '../mesh/require-integer.js';
+
+/** Values that all ranks must hold alike, by field name. */
+export type AgreedFields = Readonly<Record<string, string | number | boolean | null>>;
+
+/** Throws ERR_INVALID_ARGUMENT for a value that JSON would drop or change, as ranks that differ in it would agree. */
+export function requireFields(fields: AgreedFields): void {
+  requireObject('fields', fields);
+  for (const [name, value] of Object.entries(fields) as [string, unknown][]) {
+    const fits =
+      value === null ||
+      typeof value === 'string' ||
+      typeof value === 'boolean' ||
+      (typeof value === 'number' && Number.isFinite(value));
+    if (fits) continue;
+    throw new NcclExtError(
+      'ERR_INVALID_ARGUMENT',
+      `fields.${name} must be a string, a finite number, a boolean or null, got ${describe(value)}.`,
+      { field: name, help: 'Pass anything else as text, for example its JSON or its hash.' },
+    );
+  }
+}
 
 /** Throws ERR_DISAGREEMENT for the first field that differs; `byRank[r]` is what rank r passed. */
 export function compareFields(topic: string, byRank: readonly AgreedFields[]): void {

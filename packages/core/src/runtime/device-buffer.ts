@@ -59,3 +59,10 @@ export class DeviceBuffer extends Resource {
     check(this.#runtime, this.#runtime.freeBuffer(this.#handle));
   }
 }
+
+/** What makes a value a buffer, for `requireOwn`. */
+export const bufferKind: {
+  readonly type: typeof DeviceBuffer;
+  readonly name: string;
+  readonly madeBy: string;
+} = { type: DeviceBuffer, name: 'a buffer', madeBy: 'communicator.allocate' };

@@ -4,6 +4,7 @@
 import { type DType, dtypeBytes } from '../dtype/dtype.js';
 import { type TypedArrayOf, typedArrayFor } from '../dtype/typed-array.js';
 import { NcclExtError } from '../errors/nccl-ext-error.js';
+import { describe } from '../mesh/require-integer.js';
 
 /** The most elements that a typed array holds on every supported Node.js. */
 const maxViewElements: number = 2 ** 32;
@@ -14,20 +15,28 @@ export function viewOf<D extends DType>(
   bytes: number,
   dtype: D,
   byteOffset: number,
-  length: number = Math.floor((bytes - byteOffset) / dtypeBytes(dtype)),
+  elements?: number,
 ): TypedArrayOf<D> {
   const size = dtypeBytes(dtype);
   if (!Number.isSafeInteger(byteOffset) || byteOffset < 0 || byteOffset % size !== 0) {
     throw new NcclExtError(
       'ERR_INVALID_ARGUMENT',
-      `byteOffset of a ${dtype} view must be a multiple of ${size}, not ${byteOffset}.`,
+      `byteOffset of a ${dtype} view must be a multiple of ${size}, not ${describe(byteOffset)}.`,
       {
         field: 'byteOffset',
         seen: byteOffset,
       },
     );
   }
-  if (!Number.isSafeInteger(length) || length < 0 || byteOffset + length * size > bytes) {
+  const length = elements ?? Math.floor((bytes - byteOffset) / size);
+  if (!Number.isSafeInteger(length)) {
+    throw new NcclExtError(
+      'ERR_INVALID_ARGUMENT',
+      `length of a ${dtype} view must be an integer, not ${describe(length)}.`,
+      { field: 'length', seen: length },
+    );
+  }
+  if (length < 0 || byteOffset + length * size > bytes) {
     throw new NcclExtError(
       'ERR_OUT_OF_BOUNDS',
       `A view of ${length} ${dtype} elements at byte ${byteOffset} needs ${byteOffset + length * size} bytes; the buffer has ${bytes}.`,

@@ -3,6 +3,7 @@
 
 import type { EventHandle, RuntimeSpi } from '../contract/index.js';
 import type { Communicator } from './communicator.js';
+import { requireLocal } from './require-own.js';
 import { Resource } from './resource.js';
 import { check, unwrap } from './unwrap.js';
 
@@ -38,10 +39,18 @@ export class StreamEvent extends Resource {
 
   /** Milliseconds from `start` to this event; both must have been reached. */
   elapsedMs(start: StreamEvent): number {
-    return unwrap(this.#runtime.elapsedMs(start.handle, this.handle));
+    const own = requireLocal(start, 'start', eventKind, this.communicator);
+    return unwrap(this.#runtime.elapsedMs(own.handle, this.handle));
   }
 
   protected override release(): void {
     check(this.#runtime, this.#runtime.freeEvent(this.#handle));
   }
 }
+
+/** What makes a value an event, for `requireOwn`. */
+export const eventKind: {
+  readonly type: typeof StreamEvent;
+  readonly name: string;
+  readonly madeBy: string;
+} = { type: StreamEvent, name: 'an event', madeBy: 'communicator.createEvent' };

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // An in-order queue of device work. Enqueueing returns at once; `await synchronize()` is where time passes.
 
-import type { RuntimeSpi, StreamHandle } from '../contract/index.js';
+import type { BufferHandle, RuntimeSpi, StreamHandle } from '../contract/index.js';
+import { NcclExtError } from '../errors/nccl-ext-error.js';
+import { requireFunction } from '../errors/require-kind.js';
+import { describe } from '../mesh/require-integer.js';
 import { publish } from '../observe/channels.js';
 import type { Communicator } from './communicator.js';
-import type { DeviceBuffer } from './device-buffer.js';
+import { bufferKind, type DeviceBuffer } from './device-buffer.js';
 import { Graph } from './graph.js';
+import { requireLocal, requireOwn } from './require-own.js';
 import { Resource } from './resource.js';
-import type { StreamEvent } from './stream-event.js';
+import { eventKind, type StreamEvent } from './stream-event.js';
 import { check, errorFrom, unwrap } from './unwrap.js';
 
 /** A range of device memory; `byteOffset` defaults to 0. */
@@ -58,12 +62,14 @@ export class Stream extends Resource {
   }
 
   record(event: StreamEvent): void {
-    check(this.#runtime, this.#runtime.recordEvent(event.handle, this.handle));
+    const { handle } = requireOwn(event, 'event', eventKind, this.communicator);
+    check(this.#runtime, this.#runtime.recordEvent(handle, this.handle));
   }
 
   /** Later work waits for the most recent record of `event`; the event may belong to another rank of this process. */
   wait(event: StreamEvent): void {
-    check(this.#runtime, this.#runtime.waitEvent(this.handle, event.handle));
+    const { handle } = requireLocal(event, 'event', eventKind, this.communicator);
+    check(this.#runtime, this.#runtime.waitEvent(this.handle, handle));
   }
 
   /** Work after it starts when every rank's stream has come to its own barrier. */
@@ -73,35 +79,31 @@ export class Stream extends Resource {
 
   /** Copies `bytes` bytes between buffers of this rank; ranges must not overlap. */
   copy(destination: BufferRange, source: BufferRange, bytes: number): void {
+    const to = this.#rangeOf(destination, 'destination');
+    const from = this.#rangeOf(source, 'source');
     check(
       this.#runtime,
-      this.#runtime.enqueueCopy(
-        this.handle,
-        destination.buffer.handle,
-        destination.byteOffset ?? 0,
-        source.buffer.handle,
-        source.byteOffset ?? 0,
-        bytes,
-      ),
+      this.#runtime.enqueueCopy(this.handle, to.handle, to.byteOffset, from.handle, from.byteOffset, bytes),
     );
   }
 
   /** Sets bytes to `value` (0 to 255), to the end of the buffer unless `bytes` is given. */
-  fill(buffer: DeviceBuffer, value: number, byteOffset = 0, bytes: number = buffer.bytes - byteOffset): void {
-    check(this.#runtime, this.#runtime.enqueueFill(this.handle, buffer.handle, byteOffset, bytes, value));
+  fill(buffer: DeviceBuffer, value: number, byteOffset = 0, bytes?: number): void {
+    const own = requireOwn(buffer, 'buffer', bufferKind, this.communicator);
+    const count = bytes ?? own.bytes - byteOffset;
+    check(this.#runtime, this.#runtime.enqueueFill(this.handle, own.handle, byteOffset, count, value));
   }
 
   /** Host to device. `host` must stay as it is until the stream has passed. */
   upload(buffer: DeviceBuffer, host: ArrayBufferView, byteOffset = 0): void {
-    check(this.#runtime, this.#runtime.enqueueUpload(this.handle, buffer.handle, byteOffset, bytesOf(host)));
+    const { handle } = requireOwn(buffer, 'buffer', bufferKind, this.communicator);
+    check(this.#runtime, this.#runtime.enqueueUpload(this.handle, handle, byteOffset, bytesOf(host)));
   }
 
   /** Device to host. `host` is filled once the stream has passed. */
   download(host: ArrayBufferView, buffer: DeviceBuffer, byteOffset = 0): void {
-    check(
-      this.#runtime,
-      this.#runtime.enqueueDownload(this.handle, bytesOf(host), buffer.handle, byteOffset),
-    );
+    const { handle } = requireOwn(buffer, 'buffer', bufferKind, this.communicator);
+    check(this.#runtime, this.#runtime.enqueueDownload(this.handle, bytesOf(host), handle, byteOffset));
   }
 
   /**
@@ -115,9 +117,10 @@ export class Stream extends Resource {
    * ```
    */
   capture(record: () => void): Graph {
+    requireFunction('record', record);
     check(this.#runtime, this.#runtime.beginCapture(this.handle));
     try {
-      record();
+      refusePromise(record());
     } catch (error) {
       // The stream must leave capture; what was recorded is of no use.
       const partial = this.#runtime.endCapture(this.#handle);
@@ -129,7 +132,8 @@ export class Stream extends Resource {
 
   /** Runs a recorded graph; counts as one operation. */
   launch(graph: Graph): void {
-    check(this.#runtime, this.#runtime.launchGraph(graph.handle, this.handle));
+    const { handle } = requireOwn(graph, 'graph', graphKind, this.communicator);
+    check(this.#runtime, this.#runtime.launchGraph(handle, this.handle));
   }
 
   /** @internal Waits for everything enqueued; an error that nobody will synchronize for is published instead of lost. */
@@ -146,8 +150,39 @@ export class Stream extends Resource {
   protected override release(): void {
     check(this.#runtime, this.#runtime.freeStream(this.#handle));
   }
+
+  #rangeOf(
+    range: BufferRange,
+    field: string,
+  ): { readonly handle: BufferHandle; readonly byteOffset: number } {
+    const { handle } = requireOwn(range?.buffer, `${field}.buffer`, bufferKind, this.communicator);
+    return { handle, byteOffset: range.byteOffset ?? 0 };
+  }
+}
+
+const graphKind = { type: Graph, name: 'a graph', madeBy: 'stream.capture' } as const;
+
+// What an async function enqueues after its first await would run, unrecorded.
+function refusePromise(result: unknown): void {
+  if (!(result instanceof Promise)) return;
+  result.catch(() => {});
+  throw new NcclExtError(
+    'ERR_INVALID_ARGUMENT',
+    'record returned a promise; a capture ends when it returns.',
+    {
+      field: 'record',
+      help: 'Pass a function that enqueues synchronously, and await before or after the capture.',
+    },
+  );
 }
 
 function bytesOf(host: ArrayBufferView): Uint8Array {
+  if (!ArrayBuffer.isView(host)) {
+    throw new NcclExtError(
+      'ERR_INVALID_ARGUMENT',
+      `host must be a typed array or a DataView, got ${describe(host)}.`,
+      { field: 'host' },
+    );
+  }
   return new Uint8Array(host.buffer, host.byteOffset, host.byteLength);
 }

@@ -2,6 +2,7 @@
 // Common machines as data, so that a plan for thousands of ranks needs a name instead of a file.
 
 import { NcclExtError } from '../errors/nccl-ext-error.js';
+import { describe } from '../mesh/require-integer.js';
 import { blackwellLinks, hopperLinks, type Links } from './link.js';
 import { Topology } from './topology.js';
 
@@ -42,6 +43,9 @@ export const presets: Readonly<Record<PresetName, TopologyPreset>> = {
   },
 };
 
+/** As many as a mesh can have. */
+const maxRanks = 2 ** 24;
+
 /** Whether `value` names a preset. */
 export function isPresetName(value: unknown): value is PresetName {
   return typeof value === 'string' && Object.hasOwn(presets, value);
@@ -60,6 +64,15 @@ export function isPresetName(value: unknown): value is PresetName {
  * ```
  */
 export function presetTopology(name: PresetName, ranks: number): Topology {
+  if (!isPresetName(name)) {
+    throw new NcclExtError('ERR_TOPOLOGY', `No topology has the name ${describe(name)}.`, {
+      help: `Names are ${Object.keys(presets).join(', ')}.`,
+      field: 'name',
+      expected: Object.keys(presets),
+      seen: name,
+    });
+  }
+  requireRanks(ranks);
   const { gpusPerNode, nodesPerDomain, maxNodes = Number.POSITIVE_INFINITY, links } = presets[name];
   if (ranks > gpusPerNode * maxNodes) {
     throw new NcclExtError(
@@ -78,16 +91,20 @@ export function presetTopology(name: PresetName, ranks: number): Topology {
 
 /** Every rank on its own H100 of one node and one NVLink domain, however many: what plans assume when no topology is given. */
 export function singleDomain(ranks: number): Topology {
+  requireRanks(ranks);
   return fill(ranks, ranks, 1, hopperLinks);
 }
 
+function requireRanks(ranks: unknown): void {
+  if (typeof ranks === 'number' && Number.isInteger(ranks) && ranks >= 1 && ranks <= maxRanks) return;
+  throw new NcclExtError(
+    'ERR_INVALID_ARGUMENT',
+    `ranks is ${describe(ranks)}; it must be a positive integer, at most ${maxRanks}.`,
+    { field: 'ranks', seen: ranks },
+  );
+}
+
 function fill(ranks: number, gpusPerNode: number, nodesPerDomain: number, links: Links): Topology {
-  if (!Number.isInteger(ranks) || ranks < 1 || ranks > 0x7fff_ffff) {
-    throw new NcclExtError('ERR_INVALID_ARGUMENT', `ranks is ${ranks}; it must be a positive integer.`, {
-      field: 'ranks',
-      seen: ranks,
-    });
-  }
   const places = Array.from({ length: ranks }, (_, rank) => {
     const node = Math.floor(rank / gpusPerNode);
     const device = rank % gpusPerNode;

@@ -2,6 +2,7 @@
 // What `--topology NAME|FILE` and the `topology` option accept, checked against the ranks that it must describe.
 
 import { NcclExtError } from '../errors/nccl-ext-error.js';
+import { requireInteger } from '../mesh/require-integer.js';
 import { isPresetName, presets, presetTopology } from './presets.js';
 import { Topology, topology } from './topology.js';
 import type { TopologyDescription } from './topology-schema.js';
@@ -26,6 +27,7 @@ export function topologyFor(source: unknown, ranks: number): Topology {
       seen: source,
     });
   }
+  requireInteger('ERR_INVALID_ARGUMENT', 'ranks', ranks, 1);
   const whole = source instanceof Topology ? source : topology(source as TopologyDescription);
   if (whole.size < ranks) {
     throw new NcclExtError(

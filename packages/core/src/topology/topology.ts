@@ -3,6 +3,7 @@
 
 import * as z from 'zod';
 import { NcclExtError } from '../errors/nccl-ext-error.js';
+import { describe, requireInteger } from '../mesh/require-integer.js';
 import { hopperLinks, type Link, type LinkClass, type Links, linkClasses } from './link.js';
 import { type RankPlace, type TopologyDescription, topologySchema } from './topology-schema.js';
 
@@ -93,6 +94,7 @@ export class Topology {
 
   /** The topology of the first `ranks` ranks. */
   first(ranks: number): Topology {
+    requireInteger('ERR_INVALID_ARGUMENT', 'ranks', ranks, 1, this.size);
     return ranks === this.size ? this : new Topology(this.toJSON().ranks.slice(0, ranks), this.links);
   }
 
@@ -110,7 +112,7 @@ export class Topology {
   #refuse(rank: number): never {
     throw new NcclExtError(
       'ERR_INVALID_ARGUMENT',
-      `rank is ${rank}, but this topology has the ranks 0 to ${this.size - 1}.`,
+      `rank is ${describe(rank)}, but this topology has the ranks 0 to ${this.size - 1}.`,
       { field: 'rank', expected: `0..${this.size - 1}`, seen: rank },
     );
   }

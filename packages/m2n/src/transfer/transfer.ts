@@ -51,7 +51,7 @@ export class Transfer extends Resource {
    */
   enqueue(stream: Stream): void {
     this.assertUsable();
-    check(this.#runtime, this.#m2n.enqueueTransfer(this.#handle, streamHandleOf(stream)));
+    check(this.#runtime, this.#m2n.enqueueTransfer(this.#handle, streamHandleOf(stream, this.communicator)));
     this.#epoch += 1;
     publish('transfer.enqueued', () => ({
       rank: this.communicator.rank,

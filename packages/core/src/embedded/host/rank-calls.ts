@@ -145,7 +145,7 @@ function giveUp(rank: RankState): void {
 }
 
 /** Ends every wait of the rank, on streams and in host calls. */
-export function abort(rank: RankState, reason: string): void {
+function abort(rank: RankState, reason: string): void {
   const error = errorRecord('ERR_ABORTED', 'abort', `rank ${rank.rank} was aborted: ${reason}`, {
     rank: rank.rank,
   });
