@@ -4,6 +4,8 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { root } from './lib.mjs';
 
+import { nativeContract } from './native-generate.mjs';
+
 export const generators = [
   coreVersion,
   optionsTable,

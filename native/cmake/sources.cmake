@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+# Every source by name, so that a file that is not listed is not built.
+set(NCCL_SOURCES nccl/comm.cc nccl/loader.cc nccl/search.cc)
+set(RUNTIME_SOURCES
+  runtime/buffers.cc
+  runtime/copies.cc
+  runtime/cuda_error.cc
+  runtime/device_memory.cc
+  runtime/driver.cc
+  runtime/events.cc
+  runtime/graphs.cc
+  runtime/local_meeting.cc
+  runtime/open_rank.cc
+  runtime/pinned.cc
+  runtime/poller.cc
+  runtime/process.cc
+  runtime/ranks.cc
+  runtime/socket.cc
+  runtime/state.cc
+  runtime/status_text.cc
+  runtime/streams.cc
+  runtime/tcp_meeting.cc
+  runtime/windows.cc
+  runtime/wire.cc
+  runtime/worker.cc
+  runtime/worlds.cc)
+set(KERNEL_SOURCES runtime/barrier.cu)
+set(NODE_SOURCES node/addon.cc node/bind_runtime.cc node/convert.cc node/session.cc)

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nccl/comm.hpp"
+
+#include <thread>
+
+namespace nccl_ext {
+namespace {
+
+constexpr std::chrono::microseconds kPollEvery{100};
+
+}  // namespace
+
+Failure ncclFailure(const NcclApi& api, ncclComm_t comm, ncclResult_t result, const std::string& op) {
+  const char* last = api.ncclGetLastError(comm);
+  const std::string words = last == nullptr || *last == '\0' ? "" : std::string(": ") + last;
+  return fail(ErrorCode::kInternal, op, "NCCL reports " + std::string(api.ncclGetErrorString(result)) + words)
+      .helped("Run with NCCL_DEBUG=WARN to see where.");
+}
+
+Comm::~Comm() {
+  if (comm_ != nullptr) (void)api_.ncclCommAbort(comm_);
+}
+
+Status Comm::open(const ncclUniqueId& id, int rank, int size, Clock::time_point deadline) {
+  rank_ = rank;
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 0;
+  const Status opened = settle(api_.ncclCommInitRankConfig(&comm_, size, id, rank, &config), "init", deadline);
+  if (!opened) return opened;
+  return settle(api_.ncclCommQueryProperties(comm_, &properties_), "init", deadline);
+}
+
+Outcome<ncclWindow_t> Comm::registerWindow(void* address, std::size_t bytes, Clock::time_point deadline) {
+  ncclWindow_t& window = windows_.emplace_back(nullptr);
+  const ncclResult_t result = api_.ncclCommWindowRegister(comm_, address, bytes, &window, NCCL_WIN_COLL_SYMMETRIC);
+  const Status registered = settle(result, "registerWindow", deadline);
+  if (!registered) return registered.error();
+  if (window == nullptr) {
+    return fail(ErrorCode::kUnsupported, "registerWindow", "NCCL cannot make windows on these GPUs").ofRank(rank_);
+  }
+  return window;
+}
+
+Status Comm::deregisterWindow(ncclWindow_t window, Clock::time_point deadline) {
+  return settle(api_.ncclCommWindowDeregister(comm_, window), "freeWindow", deadline);
+}
+
+void* Comm::peerAddress(ncclWindow_t window, int peer) const {
+  void* address = nullptr;
+  return api_.ncclGetPeerDevicePointer(window, 0, peer, &address) == ncclSuccess ? address : nullptr;
+}
+
+Status Comm::close(bool broken, Clock::time_point deadline) {
+  if (comm_ == nullptr) return ok();
+  Status closed = ok();
+  if (!broken) closed = settle(api_.ncclCommFinalize(comm_), "dispose", deadline);
+  const ncclComm_t comm = std::exchange(comm_, nullptr);
+  const ncclResult_t result = broken || !closed ? api_.ncclCommAbort(comm) : api_.ncclCommDestroy(comm);
+  if (closed && result != ncclSuccess && result != ncclInProgress)
+    return ncclFailure(api_, nullptr, result, "dispose").ofRank(rank_);
+  return closed;
+}
+
+Status Comm::settle(ncclResult_t result, const char* op, Clock::time_point deadline) {
+  while (result == ncclInProgress) {
+    if (stop_.load()) return fail(ErrorCode::kAborted, op, std::string(op) + " was stopped").ofRank(rank_);
+    if (Clock::now() >= deadline) {
+      return fail(ErrorCode::kTimeout, op, "NCCL did not finish " + std::string(op) + " in time; a rank may be missing")
+          .ofRank(rank_)
+          .helped("Run with NCCL_DEBUG=INFO to see which rank is missing, or raise the timeout.");
+    }
+    std::this_thread::sleep_for(kPollEvery);
+    ncclResult_t state = ncclSuccess;
+    const ncclResult_t asked = api_.ncclCommGetAsyncError(comm_, &state);
+    result = asked == ncclSuccess ? state : asked;
+  }
+  if (result == ncclSuccess) return ok();
+  return ncclFailure(api_, comm_, result, op).ofRank(rank_);
+}
+
+}  // namespace nccl_ext

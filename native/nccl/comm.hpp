@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// One rank's NCCL communicator, non-blocking so that every wait has a deadline and can be stopped.
+//
+// R1 All calls come from one thread, the rank's worker; only the stop flag is shared.
+// R2 NCCL answers ncclInProgress and goes on by itself; settle() asks until it is done.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <deque>
+
+#include "nccl/api.hpp"
+#include "runtime/error.hpp"
+
+namespace nccl_ext {
+
+class Comm {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  // `stop`: once true, waits end with ERR_ABORTED. `api` and `stop` outlive the communicator.
+  Comm(const NcclApi& api, const std::atomic<bool>& stop) : api_(api), stop_(stop) {}
+  // Aborts what was not closed.
+  ~Comm();
+  Comm(const Comm&) = delete;
+  Comm& operator=(const Comm&) = delete;
+
+  // Collective. The rank's device is current. ERR_TIMEOUT when the others do not come by `deadline`.
+  Status open(const ncclUniqueId& id, int rank, int size, Clock::time_point deadline);
+  const ncclCommProperties& properties() const { return properties_; }
+
+  // Collective over the same order of windows on all ranks. `address` is memory of ncclMemAlloc.
+  Outcome<ncclWindow_t> registerWindow(void* address, std::size_t bytes, Clock::time_point deadline);
+  Status deregisterWindow(ncclWindow_t window, Clock::time_point deadline);
+  // Where this rank reaches `peer`'s part of a window; null when only a network does.
+  void* peerAddress(ncclWindow_t window, int peer) const;
+
+  // Ends the communicator; `broken` ends it without its peers.
+  Status close(bool broken, Clock::time_point deadline);
+
+ private:
+  Status settle(ncclResult_t result, const char* op, Clock::time_point deadline);
+
+  const NcclApi& api_;
+  const std::atomic<bool>& stop_;
+  ncclComm_t comm_ = nullptr;
+  // NCCL writes a window's handle when it is done, which may be after we gave up waiting: slots stay in place.
+  std::deque<ncclWindow_t> windows_;
+  ncclCommProperties properties_ = NCCL_COMM_PROPERTIES_INITIALIZER;
+  int rank_ = -1;
+};
+
+// The record of an NCCL call that failed, with NCCL's own last words.
+Failure ncclFailure(const NcclApi& api, ncclComm_t comm, ncclResult_t result, const std::string& op);
+
+}  // namespace nccl_ext

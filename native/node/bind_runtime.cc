@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+// Each function is named and typed as in core/src/contract/runtime.ts; its signature stands in the table at the end.
+#include "node/bind_runtime.hpp"
+
+namespace nccl_ext {
+namespace {
+
+using Info = const Napi::CallbackInfo&;
+
+Session& sessionOf(Info info) {
+  return *static_cast<Session*>(info.Data());
+}
+
+ErrorRecord gone() {
+  return fail(ErrorCode::kDisposed, "backend", "the backend was disposed");
+}
+
+// Status: 0, or the number of an error that lastError() holds.
+Napi::Value report(Info info, const Status& status) {
+  if (status) return Napi::Number::New(info.Env(), 0);
+  sessionOf(info).lastError = status.error();
+  return Napi::Number::New(info.Env(), static_cast<std::int32_t>(status.error().code));
+}
+
+template <class Call>
+Napi::Value withStatus(Info info, Call call) {
+  Runtime* runtime = sessionOf(info).runtime();
+  return report(info, runtime == nullptr ? Status(gone()) : call(*runtime));
+}
+
+template <class T, class Call>
+Napi::Value withOutcome(Info info, Call call) {
+  Runtime* runtime = sessionOf(info).runtime();
+  return toJs(info.Env(), runtime == nullptr ? Outcome<T>(gone()) : call(*runtime));
+}
+
+// T: Outcome<...> or Status.
+template <class T, class Call>
+Napi::Value withPromise(Info info, Call call) {
+  Session& session = sessionOf(info);
+  auto [promise, settle] = session.promise<T>();
+  if (session.runtime() == nullptr)
+    settle(gone());
+  else
+    call(*session.runtime(), settle);
+  return promise;
+}
+
+Napi::Value lastError(Info info) {
+  return toJs(info.Env(), sessionOf(info).lastError);
+}
+
+Napi::Value createLocalRanks(Info info) {
+  return withPromise<Outcome<std::vector<Handle>>>(
+      info, [&](Runtime& runtime, auto done) { runtime.createLocalRanks(localRanksConfigOf(info[0]), done); });
+}
+
+Napi::Value joinRank(Info info) {
+  return withPromise<Outcome<Handle>>(
+      info, [&](Runtime& runtime, auto done) { runtime.joinRank(joinConfigOf(info[0]), done); });
+}
+
+Napi::Value abortRank(Info info) {
+  return withStatus(info, [&](Runtime& runtime) { return runtime.abortRank(integerOf(info[0]), textOf(info[1])); });
+}
+
+Napi::Value disposeRank(Info info) {
+  return withPromise<Status>(info, [&](Runtime& runtime, auto done) { runtime.disposeRank(integerOf(info[0]), done); });
+}
+
+Napi::Value poisonOf(Info info) {
+  Runtime* runtime = sessionOf(info).runtime();
+  const std::optional<ErrorRecord> record = runtime == nullptr ? gone() : runtime->poisonOf(integerOf(info[0]));
+  return record ? toJs(info.Env(), *record) : info.Env().Undefined();
+}
+
+Napi::Value deviceOf(Info info) {
+  Runtime* runtime = sessionOf(info).runtime();
+  const Outcome<DeviceInfo> device =
+      runtime == nullptr ? Outcome<DeviceInfo>(gone()) : runtime->deviceOf(integerOf(info[0]));
+  Napi::Object out = Napi::Object::New(info.Env());
+  out.Set("index", device ? device.value().index : -1);
+  out.Set("name", device ? device.value().name : device.error().detail);
+  return out;
+}
+
+Napi::Value exchange(Info info) {
+  return withPromise<Outcome<std::vector<Bytes>>>(info, [&](Runtime& runtime, auto done) {
+    runtime.exchange(integerOf(info[0]), textOf(info[1]), bytesOf(info[2]), done);
+  });
+}
+
+Napi::Value allocate(Info info) {
+  return withOutcome<Handle>(info, [&](Runtime& runtime) {
+    return runtime.allocate(integerOf(info[0]), integerOf(info[1]),
+                            textOf(info[2]) == "symmetric" ? MemoryKind::kSymmetric : MemoryKind::kPlain);
+  });
+}
+
+Napi::Value freeBuffer(Info info) {
+  return withStatus(info, [&](Runtime& runtime) { return runtime.freeBuffer(integerOf(info[0])); });
+}
+
+// 0 for a handle that is no buffer, as on the embedded backend.
+Napi::Value bufferAddress(Info info) {
+  Runtime* runtime = sessionOf(info).runtime();
+  const Outcome<std::uint64_t> address =
+      runtime == nullptr ? Outcome<std::uint64_t>(gone()) : runtime->bufferAddress(integerOf(info[0]));
+  return Napi::BigInt::New(info.Env(), address ? address.value() : std::uint64_t{0});
+}
+
+Napi::Value mapBuffer(Info info) {
+  return failed(info.Env(), fail(ErrorCode::kUnsupported, "mapBuffer", "the host cannot see device memory")
+                                .helped("Use stream.download and stream.upload."));
+}
+
+Napi::Value memoryUsage(Info info) {
+  Runtime* runtime = sessionOf(info).runtime();
+  const MemoryUsage usage = runtime == nullptr ? MemoryUsage() : runtime->memoryUsage();
+  Napi::Object out = Napi::Object::New(info.Env());
+  out.Set("allocatedBytes", static_cast<double>(usage.allocatedBytes));
+  out.Set("reservedBytes", static_cast<double>(usage.reservedBytes));
+  return out;
+}
+
+Napi::Value registerWindow(Info info) {
+  return withPromise<Outcome<Handle>>(
+      info, [&](Runtime& runtime, auto done) { runtime.registerWindow(integerOf(info[0]), integerOf(info[1]), done); });
+}
+
+Napi::Value freeWindow(Info info) {
+  return withStatus(info, [&](Runtime& runtime) { return runtime.freeWindow(integerOf(info[0])); });
+}
+
+Napi::Value createStream(Info info) {
+  return withOutcome<Handle>(info, [&](Runtime& runtime) { return runtime.createStream(integerOf(info[0])); });
+}
+
+Napi::Value freeStream(Info info) {
+  return withStatus(info, [&](Runtime& runtime) { return runtime.freeStream(integerOf(info[0])); });
+}
+
+Napi::Value queued(Info info) {
+  Runtime* runtime = sessionOf(info).runtime();
+  return Napi::Number::New(info.Env(), runtime == nullptr ? 0 : runtime->queued(integerOf(info[0])));
+}
+
+Napi::Value synchronize(Info info) {
+  return withPromise<Status>(info, [&](Runtime& runtime, auto done) { runtime.synchronize(integerOf(info[0]), done); });
+}
+
+Napi::Value createEvent(Info info) {
+  return withOutcome<Handle>(info, [&](Runtime& runtime) { return runtime.createEvent(integerOf(info[0])); });
+}
+
+Napi::Value freeEvent(Info info) {
+  return withStatus(info, [&](Runtime& runtime) { return runtime.freeEvent(integerOf(info[0])); });
+}
+
+Napi::Value recordEvent(Info info) {
+  return withStatus(info,
+                    [&](Runtime& runtime) { return runtime.recordEvent(integerOf(info[0]), integerOf(info[1])); });
+}
+
+Napi::Value waitEvent(Info info) {
+  return withStatus(info, [&](Runtime& runtime) { return runtime.waitEvent(integerOf(info[0]), integerOf(info[1])); });
+}
+
+Napi::Value queryEvent(Info info) {
+  return withOutcome<bool>(info, [&](Runtime& runtime) { return runtime.queryEvent(integerOf(info[0])); });
+}
+
+Napi::Value synchronizeEvent(Info info) {
+  return withPromise<Status>(info,
+                             [&](Runtime& runtime, auto done) { runtime.synchronizeEvent(integerOf(info[0]), done); });
+}
+
+Napi::Value elapsedMs(Info info) {
+  return withOutcome<double>(
+      info, [&](Runtime& runtime) { return runtime.elapsedMs(integerOf(info[0]), integerOf(info[1])); });
+}
+
+Napi::Value beginCapture(Info info) {
+  return withStatus(info, [&](Runtime& runtime) { return runtime.beginCapture(integerOf(info[0])); });
+}
+
+Napi::Value endCapture(Info info) {
+  return withOutcome<Handle>(info, [&](Runtime& runtime) { return runtime.endCapture(integerOf(info[0])); });
+}
+
+Napi::Value launchGraph(Info info) {
+  return withStatus(info,
+                    [&](Runtime& runtime) { return runtime.launchGraph(integerOf(info[0]), integerOf(info[1])); });
+}
+
+Napi::Value freeGraph(Info info) {
+  return withStatus(info, [&](Runtime& runtime) { return runtime.freeGraph(integerOf(info[0])); });
+}
+
+Napi::Value enqueueCopy(Info info) {
+  return withStatus(info, [&](Runtime& runtime) {
+    return runtime.enqueueCopy(integerOf(info[0]), integerOf(info[1]), integerOf(info[2]), integerOf(info[3]),
+                               integerOf(info[4]), integerOf(info[5]));
+  });
+}
+
+Napi::Value enqueueFill(Info info) {
+  return withStatus(info, [&](Runtime& runtime) {
+    return runtime.enqueueFill(integerOf(info[0]), integerOf(info[1]), integerOf(info[2]), integerOf(info[3]),
+                               smallIntegerOf(info[4]));
+  });
+}
+
+Napi::Value enqueueUpload(Info info) {
+  return withStatus(info, [&](Runtime& runtime) {
+    return runtime.enqueueUpload(integerOf(info[0]), integerOf(info[1]), integerOf(info[2]), spanOf(info[3]));
+  });
+}
+
+Napi::Value enqueueDownload(Info info) {
+  return withStatus(info, [&](Runtime& runtime) {
+    return runtime.enqueueDownload(integerOf(info[0]), spanOf(info[1]), integerOf(info[2]), integerOf(info[3]));
+  });
+}
+
+Napi::Value enqueueBarrier(Info info) {
+  return withStatus(info, [&](Runtime& runtime) { return runtime.enqueueBarrier(integerOf(info[0])); });
+}
+
+struct Binding {
+  const char* name;
+  Napi::Value (*function)(Info);
+};
+
+constexpr Binding kBindings[] = {
+    {"lastError", lastError},                // () => ErrorRecord
+    {"createLocalRanks", createLocalRanks},  // (config) => Promise<Outcome<RankHandle[]>>
+    {"joinRank", joinRank},                  // (config) => Promise<Outcome<RankHandle>>
+    {"abortRank", abortRank},                // (rank, reason) => Status
+    {"disposeRank", disposeRank},            // (rank) => Promise<Outcome<void>>
+    {"poisonOf", poisonOf},                  // (rank) => ErrorRecord | undefined
+    {"deviceOf", deviceOf},                  // (rank) => DeviceInfo
+    {"exchange", exchange},                  // (rank, topic, payload) => Promise<Outcome<Uint8Array[]>>
+    {"allocate", allocate},                  // (rank, bytes, kind) => Outcome<BufferHandle>
+    {"freeBuffer", freeBuffer},              // (buffer) => Status
+    {"bufferAddress", bufferAddress},        // (buffer) => bigint
+    {"mapBuffer", mapBuffer},                // (buffer) => Outcome<HostView>
+    {"memoryUsage", memoryUsage},            // () => MemoryUsage
+    {"registerWindow", registerWindow},      // (rank, buffer) => Promise<Outcome<WindowHandle>>
+    {"freeWindow", freeWindow},              // (window) => Status
+    {"createStream", createStream},          // (rank) => Outcome<StreamHandle>
+    {"freeStream", freeStream},              // (stream) => Status
+    {"queued", queued},                      // (stream) => number
+    {"synchronize", synchronize},            // (stream) => Promise<Outcome<void>>
+    {"createEvent", createEvent},            // (rank) => Outcome<EventHandle>
+    {"freeEvent", freeEvent},                // (event) => Status
+    {"recordEvent", recordEvent},            // (event, stream) => Status
+    {"waitEvent", waitEvent},                // (stream, event) => Status
+    {"queryEvent", queryEvent},              // (event) => Outcome<boolean>
+    {"synchronizeEvent", synchronizeEvent},  // (event) => Promise<Outcome<void>>
+    {"elapsedMs", elapsedMs},                // (start, end) => Outcome<number>
+    {"beginCapture", beginCapture},          // (stream) => Status
+    {"endCapture", endCapture},              // (stream) => Outcome<GraphHandle>
+    {"launchGraph", launchGraph},            // (graph, stream) => Status
+    {"freeGraph", freeGraph},                // (graph) => Status
+    {"enqueueCopy", enqueueCopy},            // (stream, to, toOffset, from, fromOffset, bytes) => Status
+    {"enqueueFill", enqueueFill},            // (stream, buffer, byteOffset, bytes, value) => Status
+    {"enqueueUpload", enqueueUpload},        // (stream, buffer, byteOffset, host) => Status
+    {"enqueueDownload", enqueueDownload},    // (stream, host, buffer, byteOffset) => Status
+    {"enqueueBarrier", enqueueBarrier},      // (stream) => Status
+};
+
+}  // namespace
+
+Napi::Object bindRuntime(Napi::Env env, Session& session) {
+  Napi::Object runtime = Napi::Object::New(env);
+  for (const Binding& binding : kBindings)
+    runtime.Set(binding.name, Napi::Function::New(env, binding.function, binding.name, &session));
+  return runtime;
+}
+
+}  // namespace nccl_ext

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// One backend in one JavaScript environment: its runtime, and the way back to the environment's thread.
+//
+// R1 Promises are made and settled on the environment's thread. A pending one keeps the process alive, an idle backend
+// does not. R2 The environment's end comes through a cleanup hook that was added after the thread-safe function, so it
+// runs before that
+//    one dies: nobody is notified through a dead function.
+// R3 A session lives as long as its environment, because JavaScript may keep the functions that lead to it; its runtime
+// goes
+//    with dispose().
+#pragma once
+
+#include <memory>
+
+#include "node/convert.hpp"
+
+namespace nccl_ext {
+
+class Session {
+ public:
+  // Owned by the environment.
+  static Session* create(Napi::Env env);
+
+  // Null once disposed.
+  Runtime* runtime() { return runtime_.get(); }
+  ErrorRecord lastError = fail(ErrorCode::kInternal, "", "no call has failed yet");
+
+  // A promise, and what settles it with the JavaScript form of an outcome or status.
+  template <class T>
+  std::pair<Napi::Value, std::function<void(T)>> promise() {
+    auto deferred = std::make_shared<Napi::Promise::Deferred>(env_);
+    hold();
+    return {deferred->Promise(), [this, deferred](T result) {
+              const Napi::HandleScope scope(env_);
+              deferred->Resolve(toJs(env_, result));
+              release();
+            }};
+  }
+
+  void dispose();
+
+ private:
+  explicit Session(Napi::Env env) : env_(env) {}
+  void hold();
+  void release();
+  static void atEnvironmentEnd(void* self);
+
+  Napi::Env env_;
+  std::unique_ptr<Runtime> runtime_;
+  napi_threadsafe_function function_ = nullptr;
+  int pending_ = 0;
+};
+
+}  // namespace nccl_ext

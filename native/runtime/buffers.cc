@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// Device memory behind handles.
+#include <thread>
+
+#include "runtime/runtime.hpp"
+
+namespace nccl_ext {
+namespace {
+
+// How long an allocation that finds no memory waits for memory that was freed a moment ago.
+constexpr std::chrono::milliseconds kReaperPatience{500};
+
+std::string userOf(const BufferState& buffer) {
+  if (buffer.windows > 0) return "a window";
+  if (buffer.graphs > 0) return "a graph";
+  return buffer.inFlight > 0 ? "queued work" : "";
+}
+
+}  // namespace
+
+Outcome<Handle> Runtime::allocate(Handle handle, std::int64_t bytes, MemoryKind kind) {
+  constexpr const char* kOp = "allocate";
+  Outcome<Rank> found = rankOf(handle, kOp);
+  if (!found) return found.error();
+  const Rank& rank = found.value();
+  if (bytes < 0)
+    return fail(ErrorCode::kInvalidArgument, kOp, "bytes must be an integer from 0 to 2^53 - 1").ofRank(rank->rank);
+  const auto size = static_cast<std::size_t>(bytes);
+  Outcome<DeviceMemory> memory = DeviceMemory::allocate(*api_, rank->device, size, kind);
+  const auto patience = std::chrono::steady_clock::now() + kReaperPatience;
+  while (!memory && memory.error().code == ErrorCode::kOutOfMemory && reaper_->pending() > 0 &&
+         std::chrono::steady_clock::now() < patience) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    memory = DeviceMemory::allocate(*api_, rank->device, size, kind);
+  }
+  if (!memory) {
+    ErrorRecord error = memory.error();
+    error.rank = rank->rank;
+    return error;
+  }
+  auto buffer = std::make_shared<BufferState>();
+  buffer->owner = rank;
+  buffer->memory = std::move(memory.value());
+  buffer->handle = handles_.add(buffer);
+  rank->buffers.insert(buffer.get());
+  allocatedBytes_ += bytes;
+  return buffer->handle;
+}
+
+Status Runtime::freeBuffer(Handle handle) {
+  constexpr const char* kOp = "freeBuffer";
+  Outcome<Buffer> found = handles_.find<BufferState>(handle, kOp);
+  if (!found) return found.error();
+  const Buffer& buffer = found.value();
+  RankState& rank = *buffer->owner;
+  for (StreamState* stream : rank.streams) retire(*stream);
+  if (const std::string user = userOf(*buffer); !user.empty()) {
+    return fail(ErrorCode::kBusy, kOp, user + " still uses this buffer of rank " + std::to_string(rank.rank))
+        .ofRank(rank.rank)
+        .helped("Free windows, transfers and graphs first, and synchronize the streams that use it.");
+  }
+  handles_.remove(handle);
+  rank.buffers.erase(buffer.get());
+  const auto bytes = static_cast<std::int64_t>(buffer->memory.bytes());
+  allocatedBytes_ -= bytes;
+  dyingBytes_->fetch_add(bytes);
+  // Freeing may wait for kernels of the whole device, and one of them may wait for work of this very thread.
+  reaper_->post(
+      [memory = std::make_shared<DeviceMemory>(std::move(buffer->memory)), dying = dyingBytes_, bytes]() mutable {
+        *memory = DeviceMemory();
+        dying->fetch_sub(bytes);
+      });
+  return ok();
+}
+
+Outcome<std::uint64_t> Runtime::bufferAddress(Handle handle) const {
+  Outcome<Buffer> buffer = handles_.find<BufferState>(handle, "bufferAddress");
+  if (!buffer) return buffer.error();
+  return reinterpret_cast<std::uint64_t>(buffer.value()->memory.address());
+}
+
+MemoryUsage Runtime::memoryUsage() const {
+  return {allocatedBytes_, allocatedBytes_ + dyingBytes_->load()};
+}
+
+}  // namespace nccl_ext

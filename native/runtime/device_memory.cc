@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/device_memory.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "runtime/cuda_error.hpp"
+
+namespace nccl_ext {
+namespace {
+
+// CUDA gives null for 0 bytes, and a window needs an address on every rank.
+constexpr std::size_t kLeastBytes = 256;
+
+Failure outOfMemory(int device, std::size_t bytes) {
+  std::size_t free = 0, total = 0;
+  (void)cudaGetLastError();
+  (void)cudaMemGetInfo(&free, &total);
+  return fail(ErrorCode::kOutOfMemory, "allocate",
+              "GPU " + std::to_string(device) + " cannot give " + std::to_string(bytes) +
+                  " bytes: " + std::to_string(free) + " of " + std::to_string(total) + " are free")
+      .expecting(static_cast<std::int64_t>(free), static_cast<std::int64_t>(bytes));
+}
+
+}  // namespace
+
+Outcome<DeviceMemory> DeviceMemory::allocate(const NcclApi& api, int device, std::size_t bytes, MemoryKind kind) {
+  const DeviceGuard guard(device);
+  const std::size_t taken = std::max(bytes, kLeastBytes);
+  DeviceMemory memory;
+  if (kind == MemoryKind::kPlain) {
+    const cudaError_t result = cudaMalloc(&memory.address_, taken);
+    if (result == cudaErrorMemoryAllocation) return outOfMemory(device, bytes);
+    if (result != cudaSuccess) return cudaFailure(result, "allocate", std::to_string(bytes) + " bytes");
+  } else {
+    // NCCL has one result for all that CUDA refuses; here that is memory.
+    const ncclResult_t result = api.ncclMemAlloc(&memory.address_, taken);
+    if (result == ncclUnhandledCudaError) return outOfMemory(device, bytes);
+    if (result != ncclSuccess)
+      return fail(ErrorCode::kInternal, "allocate", std::string("ncclMemAlloc: ") + api.ncclGetErrorString(result));
+  }
+  memory.api_ = &api;
+  memory.device_ = device;
+  memory.bytes_ = bytes;
+  memory.kind_ = kind;
+  return memory;
+}
+
+DeviceMemory::~DeviceMemory() {
+  if (address_ == nullptr) return;
+  const DeviceGuard guard(device_);
+  if (kind_ == MemoryKind::kPlain)
+    (void)cudaFree(address_);
+  else
+    (void)api_->ncclMemFree(address_);
+}
+
+DeviceMemory::DeviceMemory(DeviceMemory&& other) noexcept
+    : api_(other.api_),
+      device_(other.device_),
+      address_(std::exchange(other.address_, nullptr)),
+      bytes_(other.bytes_),
+      kind_(other.kind_) {}
+
+DeviceMemory& DeviceMemory::operator=(DeviceMemory&& other) noexcept {
+  std::swap(api_, other.api_);
+  std::swap(device_, other.device_);
+  std::swap(address_, other.address_);
+  std::swap(bytes_, other.bytes_);
+  std::swap(kind_, other.kind_);
+  return *this;
+}
+
+}  // namespace nccl_ext

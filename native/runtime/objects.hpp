@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+// What stands behind each handle. The owner's thread alone touches it (runtime/mailbox.hpp), except where a comment
+// says otherwise.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <atomic>
+#include <chrono>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <unordered_set>
+#include <vector>
+
+#include "nccl/comm.hpp"
+#include "runtime/device_memory.hpp"
+#include "runtime/handles.hpp"
+#include "runtime/local_meeting.hpp"
+#include "runtime/pinned.hpp"
+#include "runtime/shared/barrier.hpp"
+#include "runtime/worker.hpp"
+
+namespace nccl_ext {
+
+struct CudaStreamDelete {
+  void operator()(cudaStream_t stream) const { (void)cudaStreamDestroy(stream); }
+};
+struct CudaEventDelete {
+  void operator()(cudaEvent_t event) const { (void)cudaEventDestroy(event); }
+};
+struct CudaGraphDelete {
+  void operator()(cudaGraphExec_t graph) const { (void)cudaGraphExecDestroy(graph); }
+};
+using CudaStream = std::unique_ptr<std::remove_pointer_t<cudaStream_t>, CudaStreamDelete>;
+using CudaEvent = std::unique_ptr<std::remove_pointer_t<cudaEvent_t>, CudaEventDelete>;
+using CudaGraph = std::unique_ptr<std::remove_pointer_t<cudaGraphExec_t>, CudaGraphDelete>;
+
+using Timeout = std::chrono::milliseconds;
+
+// What disposing and closing add to the deadline of work in flight.
+inline constexpr Timeout kCloseGrace{5'000};
+
+// The ranks that meet. Shared by the ranks of this process.
+struct World {
+  const NcclApi* api = nullptr;
+  int size = 0;
+  Timeout timeout{0};
+  std::unique_ptr<Meeting> meeting;
+  std::vector<RankState*> locals;  // ranks of this process that have not been closed
+  int open = 0;                    // of those, the ones that have not been disposed
+  bool broken = false;             // a rank of this process failed: communicators are aborted, not closed
+};
+
+// What barriers need of a rank; its flags are a window that every peer can write.
+struct ControlBlock {
+  DeviceMemory flags;  // [size] BarrierFlag
+  DeviceMemory peers;  // [size] BarrierFlag*, then one epoch
+  ncclWindow_t window = nullptr;
+  bool reachable = false;  // every peer's flags have an address here
+
+  BarrierFlag* const* peerTable() const { return static_cast<BarrierFlag* const*>(peers.address()); }
+  std::uint64_t* epoch(int size) const {
+    return reinterpret_cast<std::uint64_t*>(static_cast<BarrierFlag**>(peers.address()) + size);
+  }
+};
+
+struct RankState {
+  Handle handle = 0;
+  int rank = 0;
+  int device = 0;
+  std::shared_ptr<World> world;
+  std::optional<ErrorRecord> poison;
+  bool opened = false;  // its worker has made the three below, which are the owner's from then on
+  bool disposing = false;
+  std::string deviceName;
+  std::unique_ptr<PinnedCells> cells;
+  CudaEvent lastBarrier;                 // of any stream; the next barrier waits for it
+  StreamState* barrierStream = nullptr;  // where it was recorded
+  std::unordered_set<StreamState*> streams;
+  std::unordered_set<BufferState*> buffers;
+  std::unordered_set<WindowState*> windows;
+  std::unordered_set<EventState*> events;
+  std::unordered_set<GraphState*> graphs;
+  std::vector<std::function<void(Status)>> disposeWaiters;
+  // Left by disposed objects for the end of the communicator: peers may still reach them.
+  std::vector<ncclWindow_t> oldWindows;
+  std::vector<DeviceMemory> oldMemory;
+
+  // Touched by the rank's worker; by the owner only while no task is posted.
+  std::atomic<bool> stop{false};
+  std::unique_ptr<Comm> comm;
+  ControlBlock control;
+  // Last: it ends before what its tasks use.
+  std::unique_ptr<Worker> worker;
+};
+
+struct BufferState {
+  Handle handle = 0;
+  std::shared_ptr<RankState> owner;
+  DeviceMemory memory;
+  int inFlight = 0;  // queued operations that use it
+  int windows = 0;
+  int graphs = 0;
+
+  std::uint8_t* at(std::size_t offset) const { return static_cast<std::uint8_t*>(memory.address()) + offset; }
+};
+
+struct WindowState {
+  Handle handle = 0;
+  std::shared_ptr<RankState> owner;
+  std::shared_ptr<BufferState> buffer;
+  ncclWindow_t window = nullptr;
+  std::vector<void*> peers;  // by rank: where this rank reaches its part; null where only a network does
+};
+
+// Things that must live until work has passed.
+using Keeps = std::vector<std::shared_ptr<void>>;
+
+// One operation that has been put on a stream.
+struct Operation {
+  std::uint64_t ticket = 0;
+  int entries = 0;  // of the stream's launch queue
+  std::vector<std::shared_ptr<BufferState>> buffers;
+  std::shared_ptr<GraphState> graph;
+  Keeps keeps;
+};
+
+// What a stream records between beginCapture and endCapture.
+struct Capture {
+  DeviceStatus* box = nullptr;
+  std::vector<std::shared_ptr<BufferState>> buffers;
+  Keeps keeps;
+  bool hasBarrier = false;
+};
+
+// Pinned memory through which pageable host memory comes and goes.
+struct Staging {
+  PinnedMemory memory;
+  std::size_t bytes = 0;
+};
+
+struct StreamState {
+  Handle handle = 0;
+  std::shared_ptr<RankState> owner;
+  CudaStream stream;
+  DeviceStatus* box = nullptr;
+  std::optional<ErrorRecord> error;  // found by the host, not yet handed out
+  std::vector<CudaEvent> marks;      // one per place of the queue, made when first needed
+  std::deque<Operation> queue;       // unfinished, oldest first
+  std::uint64_t enqueued = 0;        // tickets given out
+  int entries = 0;                   // of the launch queue, in `queue`
+  std::vector<std::pair<std::uint64_t, std::function<void()>>> waiters;  // by ticket
+  std::vector<std::shared_ptr<GraphState>> launched;  // since the last synchronize; their boxes may hold records
+  std::shared_ptr<Staging> staging;
+  std::optional<Capture> capture;
+
+  std::uint64_t finished() const { return enqueued - queue.size(); }
+  cudaEvent_t mark(std::uint64_t ticket) const { return marks[ticket % kMaxQueuedOperations].get(); }
+};
+
+struct EventState {
+  Handle handle = 0;
+  std::shared_ptr<RankState> owner;
+  std::shared_ptr<CudaEvent> event;  // graphs that record it share it
+  bool recorded = false;
+};
+
+struct GraphState {
+  Handle handle = 0;
+  std::shared_ptr<RankState> owner;
+  CudaGraph graph;
+  Capture content;
+  int inFlight = 0;
+};
+
+}  // namespace nccl_ext

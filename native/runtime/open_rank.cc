@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/open_rank.hpp"
+
+#include <cstring>
+
+#include "runtime/barrier.hpp"
+#include "runtime/cuda_error.hpp"
+
+namespace nccl_ext {
+namespace {
+
+constexpr const char* kOp = "init";
+
+// Rank 0 makes the id of the communicator; everybody gets it.
+Outcome<ncclUniqueId> shareUniqueId(RankState& rank, Clock::time_point deadline) {
+  World& world = *rank.world;
+  Bytes own;
+  if (rank.rank == 0) {
+    ncclUniqueId id;
+    const ncclResult_t result = world.api->ncclGetUniqueId(&id);
+    if (result != ncclSuccess) return ncclFailure(*world.api, nullptr, result, kOp).ofRank(0);
+    own.resize(sizeof id);
+    std::memcpy(own.data(), &id, sizeof id);
+  }
+  Outcome<std::vector<Bytes>> ids = world.meeting->gather(rank.rank, {kOp, "unique id", own}, deadline);
+  if (!ids) return ids.error();
+  ncclUniqueId id;
+  if (ids.value()[0].size() != sizeof id)
+    return fail(ErrorCode::kInternal, kOp, "rank 0 sent no unique id").ofRank(rank.rank).fromPeer(0);
+  std::memcpy(&id, ids.value()[0].data(), sizeof id);
+  return id;
+}
+
+Status cudaStatus(cudaError_t result, const RankState& rank, const char* what) {
+  if (result == cudaSuccess) return ok();
+  return cudaFailure(result, kOp, std::string(what) + " on GPU " + std::to_string(rank.device)).ofRank(rank.rank);
+}
+
+// The table of every rank's flags and, behind it, the epoch.
+Status fillPeerTable(RankState& rank) {
+  const World& world = *rank.world;
+  ControlBlock& control = rank.control;
+  std::vector<void*> table;
+  control.reachable = true;
+  for (int peer = 0; peer < world.size; peer++) {
+    table.push_back(rank.comm->peerAddress(control.window, peer));
+    control.reachable = control.reachable && table.back() != nullptr;
+  }
+  table.push_back(nullptr);  // the epoch, 0
+  static_assert(sizeof(void*) == sizeof(std::uint64_t));
+  return cudaStatus(
+      cudaMemcpy(control.peers.address(), table.data(), table.size() * sizeof(void*), cudaMemcpyHostToDevice), rank,
+      "the peer table");
+}
+
+// A world of one rank, or one without windows, has flags that nobody else reaches.
+Status openControl(RankState& rank, Clock::time_point deadline) {
+  const World& world = *rank.world;
+  ControlBlock& control = rank.control;
+  const auto size = static_cast<std::size_t>(world.size);
+  const std::size_t flagBytes = size * sizeof(BarrierFlag);
+  Outcome<DeviceMemory> flags = DeviceMemory::allocate(*world.api, rank.device, flagBytes, MemoryKind::kSymmetric);
+  if (!flags) return flags.error();
+  Outcome<DeviceMemory> peers =
+      DeviceMemory::allocate(*world.api, rank.device, (size + 1) * sizeof(void*), MemoryKind::kPlain);
+  if (!peers) return peers.error();
+  control.flags = std::move(flags.value());
+  control.peers = std::move(peers.value());
+  const Status cleared = cudaStatus(cudaMemset(control.flags.address(), 0, flagBytes), rank, "clearing flags");
+  if (!cleared) return cleared;
+  // cudaMemset returns before the memory is set.
+  const Status done = cudaStatus(cudaStreamSynchronize(cudaStreamLegacy), rank, "clearing flags");
+  if (!done) return done;
+  if (world.size == 1 || !rank.comm->properties().deviceApiSupport) return ok();
+  Outcome<ncclWindow_t> window = rank.comm->registerWindow(control.flags.address(), flagBytes, deadline);
+  // Every rank learns the same: the world goes on without windows and barriers, which then say so.
+  if (!window && window.error().code == ErrorCode::kUnsupported) return ok();
+  if (!window) return window.error();
+  control.window = window.value();
+  return fillPeerTable(rank);
+}
+
+// Context, pinned cells, event: what the rank's streams will need. It takes long for a GPU's first rank.
+Status openDevice(RankState& rank) {
+  if (Status current = cudaStatus(cudaSetDevice(rank.device), rank, "making it current"); !current) return current;
+  if (Status context = cudaStatus(cudaFree(nullptr), rank, "creating the context"); !context) return context;
+  cudaDeviceProp properties;
+  if (Status asked = cudaStatus(cudaGetDeviceProperties(&properties, rank.device), rank, "asking for its name"); !asked)
+    return asked;
+  rank.deviceName = properties.name;
+  Outcome<std::unique_ptr<PinnedCells>> cells = PinnedCells::create();
+  if (!cells) return cells.error();
+  rank.cells = std::move(cells.value());
+  cudaEvent_t event = nullptr;
+  if (Status made = cudaStatus(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), rank, "an event"); !made)
+    return made;
+  rank.lastBarrier.reset(event);
+  return ok();
+}
+
+Status tryOpen(RankState& rank, Clock::time_point deadline) {
+  World& world = *rank.world;
+  if (Status device = openDevice(rank); !device) return device;
+  if (Status loaded = cudaStatus(preloadBarrier(), rank, "loading kernels"); !loaded) return loaded;
+  Outcome<ncclUniqueId> id = shareUniqueId(rank, deadline);
+  if (!id) return id.error();
+  rank.comm = std::make_unique<Comm>(*world.api, rank.stop);
+  if (Status opened = rank.comm->open(id.value(), rank.rank, world.size, deadline); !opened) return opened;
+  if (Status control = openControl(rank, deadline); !control) return control;
+  // Nobody's barrier may arrive before everybody's flags are clear.
+  const Outcome<std::vector<Bytes>> ready = world.meeting->gather(rank.rank, {kOp, "ready", {}}, deadline);
+  return ready ? ok() : Status(ready.error());
+}
+
+}  // namespace
+
+Status openRank(RankState& rank, Clock::time_point deadline) {
+  Status opened = tryOpen(rank, deadline);
+  if (!opened) rank.world->meeting->leave(rank.rank, opened.error());
+  return opened;
+}
+
+Status closeRank(RankState& rank, bool broken, Clock::time_point deadline) {
+  const DeviceGuard guard(rank.device);
+  Status closed = ok();
+  if (rank.comm) {
+    if (rank.control.window != nullptr) rank.oldWindows.push_back(rank.control.window);
+    for (const ncclWindow_t window : rank.oldWindows) {
+      if (!broken && closed) closed = rank.comm->deregisterWindow(window, deadline);
+    }
+    const Status ended = rank.comm->close(broken || !closed, deadline);
+    if (closed) closed = ended;
+    rank.comm.reset();
+  }
+  rank.oldWindows.clear();
+  rank.oldMemory.clear();
+  rank.control = ControlBlock();
+  return closed;
+}
+
+}  // namespace nccl_ext

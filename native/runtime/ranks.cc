@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks between the opening and the closing of their world: exchange, abort, dispose.
+//
+// Closing NCCL's communicators is collective among the ranks of a process, but ranks are disposed one after the other
+// by one thread. So a disposed rank only drains and drops its objects; the last one of a world closes them all.
+#include "runtime/cuda_error.hpp"
+#include "runtime/runtime.hpp"
+
+namespace nccl_ext {
+
+Status Runtime::abortRank(Handle handle, const std::string& reason) {
+  Outcome<Rank> found = rankOf(handle, "abort");
+  if (!found) return found.error();
+  RankState& rank = *found.value();
+  const ErrorRecord error =
+      fail(ErrorCode::kAborted, "abort", "rank " + std::to_string(rank.rank) + " was aborted: " + reason)
+          .ofRank(rank.rank);
+  poison(rank, error);
+  rank.stop = true;
+  rank.world->meeting->leave(rank.rank, error);
+  tellLocals(*rank.world, rank.rank);
+  return ok();
+}
+
+std::optional<ErrorRecord> Runtime::poisonOf(Handle handle) const {
+  Outcome<Rank> rank = handles_.find<RankState>(handle, "poisonOf");
+  return rank ? rank.value()->poison : rank.error();
+}
+
+Outcome<DeviceInfo> Runtime::deviceOf(Handle handle) const {
+  Outcome<Rank> rank = handles_.find<RankState>(handle, "deviceOf");
+  if (!rank) return rank.error();
+  return DeviceInfo{rank.value()->device, rank.value()->deviceName};
+}
+
+void Runtime::exchange(Handle handle, const std::string& topic, Bytes payload, Done<std::vector<Bytes>> done) {
+  constexpr const char* kOp = "exchange";
+  Outcome<Rank> found = rankOf(handle, kOp);
+  if (!found) return done(found.error());
+  const Rank rank = found.value();
+  if (const auto error = unusable(*rank, kOp)) return done(*error);
+  rank->worker->post([this, rank, arrival = Arrival{kOp, topic, std::move(payload)}, done] {
+    Outcome<std::vector<Bytes>> all =
+        rank->world->meeting->gather(rank->rank, arrival, Clock::now() + rank->world->timeout);
+    mailbox_.post([this, rank, all = std::move(all), done] {
+      if (!all && poisons(all.error())) poison(*rank, all.error());
+      done(all);
+    });
+  });
+}
+
+void Runtime::disposeRank(Handle handle, DoneStatus done) {
+  Outcome<Rank> found = handles_.find<RankState>(handle, "dispose");
+  if (!found) return done(found.error());
+  const Rank rank = found.value();
+  rank->disposeWaiters.push_back(std::move(done));
+  if (rank->disposing) return;
+  rank->disposing = true;
+  whenIdle(rank, [this, rank] {
+    const auto finish = [waiters = std::exchange(rank->disposeWaiters, {})](const Status& status) {
+      for (const DoneStatus& waiter : waiters) waiter(status);
+    };
+    releaseObjects(*rank);
+    handles_.remove(rank->handle);
+    if (--rank->world->open > 0) {
+      rank->world->meeting->leave(rank->rank, disposed(*rank));
+      return finish(ok());
+    }
+    closeRanks(rank->world, finish);
+  });
+}
+
+// Calls `settle` when the rank's streams are empty, or its deadline has passed: kernels end by theirs.
+void Runtime::whenIdle(const Rank& rank, std::function<void()> settle) {
+  const auto busy = std::make_shared<std::atomic<int>>(static_cast<int>(rank->streams.size()));
+  for (StreamState* raw : rank->streams) {
+    // A recording stream has nothing in flight besides what is in its queue.
+    const auto stream = handles_.find<StreamState>(raw->handle, "dispose").value();
+    whenFinished(stream, stream->enqueued, [busy] { busy->fetch_sub(1); });
+  }
+  const auto deadline = Clock::now() + rank->world->timeout + kCloseGrace;
+  poller_.watch(rank.get(), [this, busy, deadline, settle = std::move(settle)] {
+    if (busy->load() > 0 && Clock::now() < deadline) return false;
+    mailbox_.post(settle);
+    return true;
+  });
+}
+
+// Drops what the rank owns. Memory and windows stay until the communicators are closed: peers may still reach them.
+void Runtime::releaseObjects(RankState& rank) {
+  const DeviceGuard guard(rank.device);
+  for (GraphState* graph : std::exchange(rank.graphs, {})) handles_.remove(graph->handle);
+  for (StreamState* stream : std::exchange(rank.streams, {})) {
+    poller_.forget(stream);
+    // Work that did not end by its deadline: who waits for it learns that, and nothing holds the stream any more.
+    if (!stream->queue.empty()) failStream(*stream, disposed(rank));
+    handles_.remove(stream->handle);
+  }
+  for (EventState* event : std::exchange(rank.events, {})) handles_.remove(event->handle);
+  for (WindowState* window : std::exchange(rank.windows, {})) {
+    if (window->window != nullptr) rank.oldWindows.push_back(window->window);
+    handles_.remove(window->handle);
+  }
+  for (BufferState* buffer : std::exchange(rank.buffers, {})) {
+    allocatedBytes_ -= static_cast<std::int64_t>(buffer->memory.bytes());
+    rank.oldMemory.push_back(std::move(buffer->memory));
+    handles_.remove(buffer->handle);
+  }
+}
+
+}  // namespace nccl_ext

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// The runtime part of the backend contract (core/src/contract/runtime.ts) in C++: the same calls on handles, plain data
+// in and out. One object per JavaScript environment.
+//
+// R1 Every method runs on the owner's thread; `Done` callbacks too, through the mailbox or before the call returns.
+// R2 Methods of streams, events and graphs wait for nobody. Collective ones run on the rank's worker.
+// R3 Nothing throws.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/handles.hpp"
+#include "runtime/mailbox.hpp"
+#include "runtime/meeting.hpp"
+#include "runtime/objects.hpp"
+#include "runtime/poller.hpp"
+
+namespace nccl_ext {
+
+template <class T>
+using Done = std::function<void(Outcome<T>)>;
+using DoneStatus = std::function<void(Status)>;
+
+struct LocalRanksConfig {
+  int ranks = 0;
+  std::vector<int> devices;  // by rank; empty: rank modulo the number of devices
+  Timeout timeout{0};
+};
+
+struct JoinConfig {
+  int rank = 0;
+  int worldSize = 0;
+  int localRank = 0;
+  int localWorldSize = 0;
+  std::string address;
+  int port = 0;
+  std::string token;  // must be the same on all ranks; empty: none
+  Timeout timeout{0};
+};
+
+struct DeviceInfo {
+  int index = 0;
+  std::string name;
+};
+
+struct MemoryUsage {
+  std::int64_t allocatedBytes = 0;
+  std::int64_t reservedBytes = 0;
+};
+
+// Host memory of a copy; `keep` holds it until the stream has passed.
+struct HostSpan {
+  void* data = nullptr;
+  std::size_t bytes = 0;
+  std::shared_ptr<void> keep;
+};
+
+class Runtime {
+ public:
+  // `cudaMajor` is the one the addon was built for.
+  Runtime(int cudaMajor, std::function<void()> notify);
+  // As shutdown().
+  ~Runtime();
+
+  Mailbox& mailbox() { return mailbox_; }
+  // What `doctor` prints: driver, NCCL path and version. Empty before the first rank was made.
+  std::vector<std::pair<std::string, std::string>> details() const;
+
+  // worlds.cc
+  void createLocalRanks(const LocalRanksConfig& config, Done<std::vector<Handle>> done);
+  void joinRank(const JoinConfig& config, Done<Handle> done);
+  // Ends everything at once: waits are aborted, threads joined. For the end of an environment.
+  void shutdown();
+
+  // ranks.cc
+  Status abortRank(Handle rank, const std::string& reason);
+  void disposeRank(Handle rank, DoneStatus done);
+  std::optional<ErrorRecord> poisonOf(Handle rank) const;
+  Outcome<DeviceInfo> deviceOf(Handle rank) const;
+  void exchange(Handle rank, const std::string& topic, Bytes payload, Done<std::vector<Bytes>> done);
+
+  // buffers.cc
+  Outcome<Handle> allocate(Handle rank, std::int64_t bytes, MemoryKind kind);
+  Status freeBuffer(Handle buffer);
+  Outcome<std::uint64_t> bufferAddress(Handle buffer) const;
+  MemoryUsage memoryUsage() const;
+
+  // windows.cc
+  void registerWindow(Handle rank, Handle buffer, Done<Handle> done);
+  Status freeWindow(Handle window);
+
+  // streams.cc
+  Outcome<Handle> createStream(Handle rank);
+  Status freeStream(Handle stream);
+  int queued(Handle stream);
+  void synchronize(Handle stream, DoneStatus done);
+  Status enqueueBarrier(Handle stream);
+
+  // events.cc
+  Outcome<Handle> createEvent(Handle rank);
+  Status freeEvent(Handle event);
+  Status recordEvent(Handle event, Handle stream);
+  Status waitEvent(Handle stream, Handle event);
+  Outcome<bool> queryEvent(Handle event) const;
+  void synchronizeEvent(Handle event, DoneStatus done);
+  Outcome<double> elapsedMs(Handle start, Handle end) const;
+
+  // graphs.cc
+  Status beginCapture(Handle stream);
+  Outcome<Handle> endCapture(Handle stream);
+  Status launchGraph(Handle graph, Handle stream);
+  Status freeGraph(Handle graph);
+
+  // copies.cc
+  Status enqueueCopy(Handle stream, Handle destination, std::int64_t destinationOffset, Handle source,
+                     std::int64_t sourceOffset, std::int64_t bytes);
+  Status enqueueFill(Handle stream, Handle buffer, std::int64_t offset, std::int64_t bytes, int value);
+  Status enqueueUpload(Handle stream, Handle buffer, std::int64_t offset, HostSpan host);
+  Status enqueueDownload(Handle stream, HostSpan host, Handle buffer, std::int64_t offset);
+
+ private:
+  using Rank = std::shared_ptr<RankState>;
+  using Stream = std::shared_ptr<StreamState>;
+  using Buffer = std::shared_ptr<BufferState>;
+
+  // state.cc: the checks that nearly every call begins with
+  Outcome<Rank> rankOf(Handle handle, const char* op) const;
+  Outcome<Stream> streamOf(Handle handle, const char* op) const;
+  Outcome<Buffer> bufferFor(Handle handle, const RankState& owner, std::int64_t offset, std::int64_t bytes,
+                            const char* op) const;
+  std::optional<ErrorRecord> unusable(const RankState& rank, const char* op) const;
+  static ErrorRecord disposed(const RankState& rank);
+  void poison(RankState& rank, const ErrorRecord& reason);
+  void tellLocals(World& world, int lost);
+
+  // streams.cc
+  Status admit(StreamState& stream, int entries, const char* op);
+  Status commit(const Stream& stream, Operation operation, cudaError_t result, const char* op);
+  void retire(StreamState& stream);
+  void failStream(StreamState& stream, const ErrorRecord& error);
+  std::optional<ErrorRecord> takeError(StreamState& stream);
+  void whenFinished(const Stream& stream, std::uint64_t ticket, std::function<void()> settle);
+  DeviceStatus* boxOf(StreamState& stream) const;
+
+  // copies.cc
+  enum class Direction { kUpload, kDownload };
+  Status enqueueHostCopy(Handle stream, Handle buffer, std::int64_t offset, HostSpan host, Direction direction);
+  Outcome<std::shared_ptr<Staging>> stagingFor(StreamState& stream, std::size_t bytes);
+
+  // worlds.cc
+  Outcome<const NcclApi*> prepare(int ranksOnHost, bool devicesRepeat, const char* op);
+  void openRanks(std::vector<Rank> ranks, Done<std::vector<Handle>> done);
+  void closeRanks(const std::shared_ptr<World>& world, std::function<void(Status)> done);
+  void awaitDrained();
+
+  // ranks.cc
+  void whenIdle(const Rank& rank, std::function<void()> settle);
+  void releaseObjects(RankState& rank);
+
+  const int cudaMajor_;
+  const NcclApi* api_ = nullptr;  // lives as long as the process
+  int driverCuda_ = 0;
+  int devices_ = 0;
+  std::int64_t allocatedBytes_ = 0;
+  std::shared_ptr<std::atomic<std::int64_t>> dyingBytes_;  // freed by the caller, not yet by the reaper
+  bool down_ = false;
+  Handles handles_;
+  std::unordered_set<Rank> ranks_;
+  Mailbox mailbox_;
+  Poller poller_;
+  std::unique_ptr<Worker> reaper_;  // frees device memory, which may wait for kernels
+};
+
+}  // namespace nccl_ext

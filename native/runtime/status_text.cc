@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/status_text.hpp"
+
+namespace nccl_ext {
+namespace {
+
+std::string nameOf(DeviceOp op) {
+  switch (op) {
+    case DeviceOp::kBarrier:
+      return "barrier";
+    case DeviceOp::kNone:
+      break;
+  }
+  return "kernel";
+}
+
+// Epochs of 2^63 and more read as negative numbers; none is ever reached.
+RecordValue number(std::uint64_t value) {
+  return static_cast<std::int64_t>(value);
+}
+
+}  // namespace
+
+ErrorRecord recordOf(const DeviceStatus& status, int rank) {
+  const auto code = static_cast<ErrorCode>(status.code);
+  const std::string op = nameOf(static_cast<DeviceOp>(status.op));
+  const std::string self = "rank " + std::to_string(rank), peer = "rank " + std::to_string(status.peer);
+  const std::string others = status.missing > 1 ? " and " + std::to_string(status.missing - 1) + " more" : "";
+  std::string detail = op + " failed on " + self;
+  std::string help = "Dispose the ranks and make a new world.";
+  if (code == ErrorCode::kTimeout) {
+    detail = self + " waited too long in " + op + " for " + peer + others;
+    help = "Check that every rank enqueues the same operations in the same order, or raise the timeout.";
+  } else if (code == ErrorCode::kRankLost) {
+    detail = self + " waited in " + op + " for " + peer + ", which was aborted or disposed";
+  } else if (code == ErrorCode::kAborted) {
+    detail = self + " was aborted while it waited in " + op;
+  } else if (code == ErrorCode::kPoisoned) {
+    detail = op + " was skipped: " + self + " is unusable since an earlier error";
+  }
+  return fail(code, op, detail)
+      .ofRank(rank)
+      .fromPeer(status.peer)
+      .expecting(number(status.expected), number(status.seen))
+      .helped(help);
+}
+
+}  // namespace nccl_ext

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+// Streams: how an operation is admitted, marked and retired, and who is told that it has finished.
+//
+// Every operation is followed by a CUDA event in its place of the queue; an operation has finished when its event has.
+// Nothing polls on its own: the queue is looked at when it is needed, and the poller watches what somebody waits for.
+#include <algorithm>
+
+#include "runtime/barrier.hpp"
+#include "runtime/cuda_error.hpp"
+#include "runtime/runtime.hpp"
+#include "runtime/status_text.hpp"
+
+namespace nccl_ext {
+namespace {
+
+// A GPU has this many hardware queues (CUDA_DEVICE_MAX_CONNECTIONS); more streams share one, where a waiting kernel
+// blocks another's peer.
+constexpr std::size_t kMaxStreamsPerDevice = 32;
+// CUDA's launch queue holds 1024 entries and then blocks the caller.
+constexpr int kMaxEntries = 900;
+// Keeps host memory from piling up on a stream that is never synchronized.
+constexpr std::size_t kRetireAt = 64;
+
+}  // namespace
+
+Outcome<Handle> Runtime::createStream(Handle handle) {
+  constexpr const char* kOp = "createStream";
+  Outcome<Rank> found = rankOf(handle, kOp);
+  if (!found) return found.error();
+  const Rank& rank = found.value();
+  std::size_t onDevice = 0;
+  for (const Rank& other : ranks_) onDevice += other->device == rank->device ? other->streams.size() : 0;
+  if (onDevice >= kMaxStreamsPerDevice) {
+    return fail(ErrorCode::kUnsupported, kOp,
+                "GPU " + std::to_string(rank->device) + " already has " + std::to_string(onDevice) +
+                    " streams of this process")
+        .ofRank(rank->rank)
+        .expecting(static_cast<std::int64_t>(kMaxStreamsPerDevice), static_cast<std::int64_t>(onDevice + 1))
+        .helped("Dispose streams that are not used any more.");
+  }
+  const DeviceGuard guard(rank->device);
+  cudaStream_t raw = nullptr;
+  const cudaError_t result = cudaStreamCreateWithFlags(&raw, cudaStreamNonBlocking);
+  if (result != cudaSuccess) return cudaFailure(result, kOp, "a stream").ofRank(rank->rank);
+  auto stream = std::make_shared<StreamState>();
+  stream->stream.reset(raw);
+  stream->owner = rank;
+  stream->marks.resize(kMaxQueuedOperations);
+  stream->box = rank->cells->take();
+  if (stream->box == nullptr)
+    return fail(ErrorCode::kOutOfMemory, kOp, "no pinned memory for the stream's error record").ofRank(rank->rank);
+  stream->handle = handles_.add(stream);
+  rank->streams.insert(stream.get());
+  return stream->handle;
+}
+
+Status Runtime::freeStream(Handle handle) {
+  constexpr const char* kOp = "freeStream";
+  Outcome<Stream> found = handles_.find<StreamState>(handle, kOp);
+  if (!found) return found.error();
+  const Stream& stream = found.value();
+  RankState& rank = *stream->owner;
+  retire(*stream);
+  if (!stream->queue.empty() || stream->capture) {
+    return fail(ErrorCode::kBusy, kOp, "the stream still has unfinished work")
+        .ofRank(rank.rank)
+        .helped("Synchronize it, then dispose it again.");
+  }
+  poller_.forget(stream.get());
+  if (rank.barrierStream == stream.get()) rank.barrierStream = nullptr;
+  rank.streams.erase(stream.get());
+  rank.cells->give(stream->box);
+  handles_.remove(handle);
+  return ok();
+}
+
+int Runtime::queued(Handle handle) {
+  Outcome<Stream> stream = handles_.find<StreamState>(handle, "queued");
+  if (!stream) return 0;
+  retire(*stream.value());
+  return static_cast<int>(stream.value()->queue.size());
+}
+
+void Runtime::synchronize(Handle handle, DoneStatus done) {
+  constexpr const char* kOp = "synchronize";
+  Outcome<Stream> found = handles_.find<StreamState>(handle, kOp);
+  if (!found) return done(found.error());
+  const Stream stream = found.value();
+  if (stream->capture) {
+    return done(fail(ErrorCode::kInvalidState, kOp, "the stream records a graph")
+                    .ofRank(stream->owner->rank)
+                    .helped("End the capture first."));
+  }
+  whenFinished(stream, stream->enqueued, [this, stream, done] {
+    const auto error = takeError(*stream);
+    done(error ? Status(*error) : ok());
+  });
+}
+
+Status Runtime::enqueueBarrier(Handle handle) {
+  constexpr const char* kOp = "barrier";
+  Outcome<Stream> found = streamOf(handle, kOp);
+  if (!found) return found.error();
+  const Stream& stream = found.value();
+  RankState& rank = *stream->owner;
+  const World& world = *rank.world;
+  if (world.size > 1 && !rank.control.reachable) {
+    return fail(ErrorCode::kUnsupported, kOp, "the ranks span more than one NVLink domain; this barrier serves one")
+        .ofRank(rank.rank);
+  }
+  if (const Status admitted = admit(*stream, 3, kOp); !admitted) return admitted;
+  const DeviceGuard guard(rank.device);
+  if (world.size == 1) return commit(stream, {}, cudaSuccess, kOp);
+  BarrierArgs args;
+  args.peers = rank.control.peerTable();
+  args.own = static_cast<BarrierFlag*>(rank.control.flags.address());
+  args.epoch = rank.control.epoch(world.size);
+  args.status = boxOf(*stream);
+  args.words = &rank.cells->words();
+  args.timeoutNs = static_cast<std::uint64_t>(std::chrono::nanoseconds(world.timeout).count());
+  args.rank = rank.rank;
+  args.size = world.size;
+  if (stream->capture) {
+    // The launch orders the graph after this rank's other barriers.
+    stream->capture->hasBarrier = true;
+    return commit(stream, {}, launchBarrier(args, stream->stream.get()), kOp);
+  }
+  cudaError_t result = cudaSuccess;
+  if (rank.barrierStream != stream.get()) result = cudaStreamWaitEvent(stream->stream.get(), rank.lastBarrier.get(), 0);
+  if (result == cudaSuccess) result = launchBarrier(args, stream->stream.get());
+  if (result == cudaSuccess) result = cudaEventRecord(rank.lastBarrier.get(), stream->stream.get());
+  rank.barrierStream = stream.get();
+  return commit(stream, {}, result, kOp);
+}
+
+// Whether the stream takes an operation of `entries` launches; nothing is changed when it does not.
+Status Runtime::admit(StreamState& stream, int entries, const char* op) {
+  if (stream.capture) return ok();
+  if (stream.queue.size() >= kRetireAt || stream.entries + entries > kMaxEntries) retire(stream);
+  const bool full = stream.queue.size() >= kMaxQueuedOperations;
+  if (full || (!stream.queue.empty() && stream.entries + entries > kMaxEntries)) {
+    const std::string held = full ? std::to_string(kMaxQueuedOperations) + " unfinished operations"
+                                  : "unfinished copies that fill CUDA's launch queue";
+    return fail(ErrorCode::kQueueFull, op,
+                "the stream of rank " + std::to_string(stream.owner->rank) + " already holds " + held)
+        .ofRank(stream.owner->rank)
+        .expecting(static_cast<std::int64_t>(kMaxQueuedOperations), static_cast<std::int64_t>(stream.queue.size() + 1))
+        .helped("Await synchronize() before enqueueing more, or record a graph.");
+  }
+  CudaEvent& mark = stream.marks[(stream.enqueued + 1) % kMaxQueuedOperations];
+  if (mark) return ok();
+  const DeviceGuard guard(stream.owner->device);
+  cudaEvent_t raw = nullptr;
+  const cudaError_t result = cudaEventCreateWithFlags(&raw, cudaEventDisableTiming);
+  if (result != cudaSuccess) return cudaFailure(result, op, "an event").ofRank(stream.owner->rank);
+  mark.reset(raw);
+  return ok();
+}
+
+// Marks an operation that admit() let in and whose launches gave `result`. What it uses is held either way: a part of a
+// failed operation may run.
+Status Runtime::commit(const Stream& stream, Operation operation, cudaError_t result, const char* op) {
+  RankState& rank = *stream->owner;
+  const Status status = result == cudaSuccess ? ok() : Status(cudaFailure(result, op, op).ofRank(rank.rank));
+  if (stream->capture) {
+    Capture& capture = *stream->capture;
+    capture.buffers.insert(capture.buffers.end(), operation.buffers.begin(), operation.buffers.end());
+    capture.keeps.insert(capture.keeps.end(), operation.keeps.begin(), operation.keeps.end());
+    return status;
+  }
+  operation.ticket = ++stream->enqueued;
+  for (const auto& buffer : operation.buffers) buffer->inFlight++;
+  if (operation.graph) operation.graph->inFlight++;
+  stream->entries += operation.entries;
+  const cudaError_t marked = cudaEventRecord(stream->mark(operation.ticket), stream->stream.get());
+  stream->queue.push_back(std::move(operation));
+  if (marked != cudaSuccess) failStream(*stream, cudaFailure(marked, op, op).ofRank(rank.rank));
+  return status;
+}
+
+// Takes what has finished off the queue, and tells who waited for it.
+void Runtime::retire(StreamState& stream) {
+  while (!stream.queue.empty()) {
+    const cudaError_t result = cudaEventQuery(stream.mark(stream.queue.front().ticket));
+    if (result == cudaErrorNotReady) {
+      (void)cudaGetLastError();
+      break;
+    }
+    if (result != cudaSuccess)
+      return failStream(stream,
+                        cudaFailure(result, "synchronize", "work on the GPU failed").ofRank(stream.owner->rank));
+    const Operation done = std::move(stream.queue.front());
+    stream.queue.pop_front();
+    stream.entries -= done.entries;
+    for (const auto& buffer : done.buffers) buffer->inFlight--;
+    if (done.graph) done.graph->inFlight--;
+  }
+  const std::uint64_t finished = stream.finished();
+  std::vector<std::pair<std::uint64_t, std::function<void()>>> waiters;
+  waiters.swap(stream.waiters);
+  for (auto& waiter : waiters) {
+    if (waiter.first <= finished)
+      waiter.second();
+    else
+      stream.waiters.push_back(std::move(waiter));
+  }
+}
+
+// After an error that CUDA does not recover from, the queue will never finish.
+void Runtime::failStream(StreamState& stream, const ErrorRecord& error) {
+  if (!stream.error) stream.error = error;
+  poison(*stream.owner, error);
+  std::deque<Operation> dropped;
+  dropped.swap(stream.queue);
+  stream.entries = 0;
+  for (const Operation& operation : dropped) {
+    for (const auto& buffer : operation.buffers) buffer->inFlight--;
+    if (operation.graph) operation.graph->inFlight--;
+  }
+  retire(stream);
+}
+
+// The first error since the last call, which this one clears.
+std::optional<ErrorRecord> Runtime::takeError(StreamState& stream) {
+  std::optional<ErrorRecord> first = std::move(stream.error);
+  stream.error.reset();
+  const int rank = stream.owner->rank;
+  const auto take = [&](DeviceStatus& box) {
+    if (observe<kSystem>(box.code) == 0) return;
+    const ErrorRecord record = recordOf(box, rank);
+    publish<kSystem>(box.code, 0);
+    if (poisons(record)) poison(*stream.owner, record);
+    if (!first) first = record;
+  };
+  take(*stream.box);
+  for (const auto& graph : stream.launched) take(*graph->content.box);
+  const auto idle = [](const std::shared_ptr<GraphState>& graph) { return graph->inFlight == 0; };
+  stream.launched.erase(std::remove_if(stream.launched.begin(), stream.launched.end(), idle), stream.launched.end());
+  return first;
+}
+
+void Runtime::whenFinished(const Stream& stream, std::uint64_t ticket, std::function<void()> settle) {
+  retire(*stream);
+  if (stream->finished() >= ticket) return settle();
+  stream->waiters.emplace_back(ticket, std::move(settle));
+  poller_.watch(stream.get(), [this, event = stream->mark(ticket), weak = std::weak_ptr<StreamState>(stream)] {
+    if (cudaEventQuery(event) == cudaErrorNotReady) return false;
+    mailbox_.post([this, weak] {
+      if (const Stream alive = weak.lock()) retire(*alive);
+    });
+    return true;
+  });
+}
+
+DeviceStatus* Runtime::boxOf(StreamState& stream) const {
+  return stream.capture ? stream.capture->box : stream.box;
+}
+
+}  // namespace nccl_ext

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// Windows: memory that every rank can address. What may become one is agreed before NCCL sees it, because NCCL makes
+// the other ranks wait forever when one rank's memory is of the wrong kind.
+#include <algorithm>
+
+#include "runtime/cuda_error.hpp"
+#include "runtime/runtime.hpp"
+
+namespace nccl_ext {
+namespace {
+
+constexpr const char* kOp = "registerWindow";
+
+// What a rank brings: empty when its buffer is fine, else why it is not.
+Bytes verdictOf(const std::optional<ErrorRecord>& problem) {
+  if (!problem) return {};
+  return Bytes(problem->detail.begin(), problem->detail.end());
+}
+
+std::optional<ErrorRecord> problemOf(const Outcome<std::shared_ptr<BufferState>>& buffer, const RankState& rank) {
+  if (!buffer) return buffer.error();
+  const std::string self = "rank " + std::to_string(rank.rank);
+  if (buffer.value()->memory.kind() != MemoryKind::kSymmetric) {
+    return fail(ErrorCode::kInvalidArgument, kOp, "the buffer of " + self + " is plain memory")
+        .ofRank(rank.rank)
+        .expecting("symmetric", "plain")
+        .helped("Allocate it with kind 'symmetric'.");
+  }
+  if (rank.world->size > 1 && rank.control.window == nullptr) {
+    return fail(ErrorCode::kUnsupported, kOp, "NCCL cannot make windows on the GPU of " + self)
+        .ofRank(rank.rank)
+        .helped("`npx nccl-ext doctor` shows which GPUs reach each other.");
+  }
+  return std::nullopt;
+}
+
+// The first rank that refused, as an error of this rank; its own problem is reported as it is.
+std::optional<ErrorRecord> refusal(const std::vector<Bytes>& verdicts, const std::optional<ErrorRecord>& own,
+                                   int rank) {
+  if (own) return own;
+  for (std::size_t peer = 0; peer < verdicts.size(); peer++) {
+    if (verdicts[peer].empty()) continue;
+    return fail(ErrorCode::kRankLost, kOp,
+                "rank " + std::to_string(peer) +
+                    " refused: " + std::string(verdicts[peer].begin(), verdicts[peer].end()))
+        .ofRank(rank)
+        .fromPeer(static_cast<int>(peer));
+  }
+  return std::nullopt;
+}
+
+struct Registered {
+  ncclWindow_t window = nullptr;
+  std::vector<void*> peers;
+};
+
+// What came of a registration. After a refusal every rank stays usable; after any other failure ranks may be out of
+// step.
+struct Attempt {
+  Outcome<Registered> result;
+  bool refused = false;
+};
+
+// On the rank's worker.
+Attempt registerOnAll(RankState& rank, const Outcome<std::shared_ptr<BufferState>>& buffer) {
+  World& world = *rank.world;
+  const auto deadline = Clock::now() + world.timeout;
+  const std::optional<ErrorRecord> problem = problemOf(buffer, rank);
+  Outcome<std::vector<Bytes>> verdicts = world.meeting->gather(rank.rank, {kOp, kOp, verdictOf(problem)}, deadline);
+  if (!verdicts) return {verdicts.error(), verdicts.error().code == ErrorCode::kDisagreement};
+  if (const auto refused = refusal(verdicts.value(), problem, rank.rank)) return {*refused, true};
+  const DeviceGuard guard(rank.device);
+  const DeviceMemory& memory = buffer.value()->memory;
+  // Alone, a rank's window is its own memory.
+  if (world.size == 1) return {Registered{nullptr, {memory.address()}}};
+  Outcome<ncclWindow_t> window =
+      rank.comm->registerWindow(memory.address(), std::max<std::size_t>(memory.bytes(), 1), deadline);
+  if (!window) return {window.error()};
+  Registered out;
+  out.window = window.value();
+  for (int peer = 0; peer < world.size; peer++) out.peers.push_back(rank.comm->peerAddress(out.window, peer));
+  return {out};
+}
+
+}  // namespace
+
+void Runtime::registerWindow(Handle rankHandle, Handle bufferHandle, Done<Handle> done) {
+  Outcome<Rank> found = rankOf(rankHandle, kOp);
+  if (!found) return done(found.error());
+  const Rank rank = found.value();
+  if (const auto error = unusable(*rank, kOp)) return done(*error);
+  const Outcome<Buffer> buffer = bufferFor(bufferHandle, *rank, 0, 0, kOp);
+  if (buffer) buffer.value()->windows++;  // busy from here on
+  rank->worker->post([this, rank, buffer, done] {
+    mailbox_.post([this, rank, buffer, done, attempt = registerOnAll(*rank, buffer)] {
+      const Outcome<Registered>& registered = attempt.result;
+      if (!registered) {
+        if (buffer) buffer.value()->windows--;
+        if (!attempt.refused) poison(*rank, registered.error());
+        return done(registered.error());
+      }
+      auto window = std::make_shared<WindowState>();
+      window->owner = rank;
+      window->buffer = buffer.value();
+      window->window = registered.value().window;
+      window->peers = registered.value().peers;
+      window->handle = handles_.add(window);
+      rank->windows.insert(window.get());
+      done(window->handle);
+    });
+  });
+}
+
+Status Runtime::freeWindow(Handle handle) {
+  Outcome<std::shared_ptr<WindowState>> found = handles_.find<WindowState>(handle, "freeWindow");
+  if (!found) return found.error();
+  const auto window = found.value();
+  const Rank rank = window->owner;
+  handles_.remove(handle);
+  rank->windows.erase(window.get());
+  // The buffer stays busy until NCCL has let go of it.
+  rank->worker->post([this, rank, window] {
+    const DeviceGuard guard(rank->device);
+    const Status freed = window->window == nullptr
+                             ? ok()
+                             : rank->comm->deregisterWindow(window->window, Clock::now() + rank->world->timeout);
+    mailbox_.post([this, rank, window, freed] {
+      window->buffer->windows--;
+      if (!freed) poison(*rank, freed.error());
+    });
+  });
+  return ok();
+}
+
+}  // namespace nccl_ext

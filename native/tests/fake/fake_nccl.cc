@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// A libnccl.so.2 whose ranks are threads of one process and whose device memory is host memory. Variants by macro:
+// FAKE_NCCL_VERSION, and FAKE_NCCL_INCOMPLETE, which lacks a function.
+//
+// It is non-blocking as the real one: collective calls answer ncclInProgress until every rank has made them.
+#include <nccl.h>
+#include <nccl_device/core.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <vector>
+
+// The loader looks for this text in the file to learn the CUDA major.
+__attribute__((used)) static const char fakeNcclBanner[] = "NCCL version 2.30.7+cuda" FAKE_NCCL_CUDA ".0";
+
+namespace {
+
+struct FakeWorld {
+  int size = 0;
+  int joined = 0;
+  std::vector<std::map<int, void*>> windows;  // by number: address by rank
+};
+
+std::mutex mutex;
+std::map<long, std::shared_ptr<FakeWorld>> worlds;
+long nextId = 1;
+
+}  // namespace
+
+struct ncclWindow_vidmem {
+  std::shared_ptr<FakeWorld> world;
+  std::size_t number = 0;
+};
+
+struct ncclComm {
+  std::shared_ptr<FakeWorld> world;
+  int rank = 0;
+  int size = 0;
+  int windows = 0;              // registered so far
+  std::set<ncclWindow_t> open;  // a communicator that is aborted takes its windows along
+};
+
+extern "C" {
+
+ncclResult_t ncclGetVersion(int* version) {
+  *version = FAKE_NCCL_VERSION;
+  return ncclSuccess;
+}
+
+// Carries the version, so that a test sees which library a pointer leads into.
+const char* ncclGetErrorString(ncclResult_t) {
+  return "fake NCCL " FAKE_NCCL_NAME;
+}
+const char* ncclGetLastError(ncclComm_t) {
+  return "";
+}
+
+ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  std::memset(id, 0, sizeof *id);
+  std::memcpy(id->internal, &nextId, sizeof nextId);
+  nextId++;
+  return ncclSuccess;
+}
+
+ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int size, ncclUniqueId id, int rank, ncclConfig_t*) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  long key = 0;
+  std::memcpy(&key, id.internal, sizeof key);
+  auto& world = worlds[key];
+  if (!world) world = std::make_shared<FakeWorld>();
+  world->size = size;
+  world->joined++;
+  *comm = new ncclComm{world, rank, size, 0, {}};
+  return ncclInProgress;
+}
+
+ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* state) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  bool done = comm->world->joined == comm->size;
+  for (int window = 0; window < comm->windows; window++) {
+    done = done && static_cast<int>(comm->world->windows[static_cast<std::size_t>(window)].size()) == comm->size;
+  }
+  *state = done ? ncclSuccess : ncclInProgress;
+  return ncclSuccess;
+}
+
+ncclResult_t ncclCommFinalize(ncclComm_t) {
+  return ncclSuccess;
+}
+
+ncclResult_t ncclCommDestroy(ncclComm_t comm) {
+  for (const ncclWindow_t window : comm->open) delete window;
+  delete comm;
+  return ncclSuccess;
+}
+
+ncclResult_t ncclCommAbort(ncclComm_t comm) {
+  return ncclCommDestroy(comm);
+}
+
+ncclResult_t ncclCommQueryProperties(ncclComm_t comm, ncclCommProperties_t* properties) {
+  properties->rank = comm->rank;
+  properties->nRanks = comm->size;
+  properties->deviceApiSupport = true;
+  properties->nLsaTeams = 1;
+  return ncclSuccess;
+}
+
+ncclResult_t ncclMemAlloc(void** address, std::size_t bytes) {
+  if (bytes > (std::size_t{1} << 40)) return ncclUnhandledCudaError;
+  *address = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
+  return ncclSuccess;
+}
+
+ncclResult_t ncclMemFree(void* address) {
+  std::free(address);
+  return ncclSuccess;
+}
+
+ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void* address, std::size_t, ncclWindow_t* window, int) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  const auto number = static_cast<std::size_t>(comm->windows++);
+  if (comm->world->windows.size() <= number) comm->world->windows.resize(number + 1);
+  comm->world->windows[number][comm->rank] = address;
+  *window = new ncclWindow_vidmem{comm->world, number};
+  comm->open.insert(*window);
+  return ncclInProgress;
+}
+
+ncclResult_t ncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t window) {
+  comm->open.erase(window);
+  delete window;
+  return ncclSuccess;
+}
+
+#ifndef FAKE_NCCL_INCOMPLETE
+ncclResult_t ncclGetPeerDevicePointer(ncclWindow_t window, std::size_t offset, int peer, void** address) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  *address = static_cast<char*>(window->world->windows[window->number][peer]) + offset;
+  return ncclSuccess;
+}
+#endif
+
+}  // extern "C"

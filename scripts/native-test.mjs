@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs the host tests of native code on fake CUDA and NCCL: plain with the binding under Node, then under the sanitizers.
+// node scripts/native-test.mjs [fake] [asan] [tsan]
+
+import { argv } from 'node:process';
+import { fileURLToPath } from 'node:url';
+import { root, run } from './lib.mjs';
+import { build } from './native-build.mjs';
+
+/** Builds and runs one preset's tests; returns the exit code. */
+export function test(preset) {
+  const built = build(preset);
+  if (built !== 0) return built;
+  const tested = run('ctest', ['--preset', preset, '--parallel', '2'], { cwd: `${root}/native` });
+  return tested !== 0 || preset !== 'fake' ? tested : testBinding();
+}
+
+/** The addon's binding on the fakes; the fake driver must be found before a real one. */
+function testBinding() {
+  const fakes = `${root}/native/build/fake/fake`;
+  return run('node', ['--expose-gc', '--test', 'native/tests/node/'], {
+    env: {
+      ...process.env,
+      LD_LIBRARY_PATH: `${fakes}/cuda-good`,
+      NCCL_EXT_NCCL_LIBRARY: `${fakes}/nccl-good/libnccl.so.2`,
+    },
+  });
+}
+
+if (argv[1] === fileURLToPath(import.meta.url)) {
+  const presets = argv.length > 2 ? argv.slice(2) : ['fake', 'asan', 'tsan'];
+  process.exitCode = presets.map(test).find((status) => status !== 0) ?? 0;
+}
