@@ -3,7 +3,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { root } from './lib.mjs';
-
 import { nativeContract } from './native-generate.mjs';
 
 export const generators = [
@@ -13,6 +12,7 @@ export const generators = [
   manifestSchema,
   planSchema,
   webAssembly,
+  nativeContract,
 ];
 
 /** The version constant follows package.json, which changesets edits. */
