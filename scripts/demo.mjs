@@ -8,7 +8,7 @@ const folder = join(root, 'demo');
 const checkpoint = join(folder, 'qwen3-0.6b-3-layers', 'model.safetensors');
 const report = join(folder, 'refit.html');
 
-say('1/4  Installing (pnpm through npx; nothing is installed outside this folder)');
+say('1/4  Installing (pnpm through npx; only caches outside this folder)');
 must(install());
 say('2/4  Building');
 must(run('npx', ['tsc', '-b']));

@@ -7,7 +7,8 @@ import { runCli } from './run-cli.js';
 // A reader that has seen enough (`nccl-ext ... | head`) is no failure.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code === 'EPIPE') process.exit(0);
-  throw error;
+  process.stderr.write(`error ${error.code ?? 'ERR_INTERNAL'} cannot write to stdout: ${error.message}\n`);
+  process.exit(1);
 });
 
 /** Milliseconds that the process gets to end by itself. */

@@ -74,6 +74,13 @@ export const modelArguments: ArgsDef = {
   },
 };
 
+/** What the options name that may be a file, so that no output takes its place. */
+export function modelFiles(args: Arguments): readonly (string | undefined)[] {
+  return ['checkpoint', 'model', 'from-manifest', 'to-manifest', 'rules', 'topology'].map((name) =>
+    args.text(name),
+  );
+}
+
 /** What the options say, and the checkpoint that must be closed in the end. */
 export interface ModelInput {
   readonly request: RefitRequest;

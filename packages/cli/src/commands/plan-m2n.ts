@@ -3,9 +3,9 @@
 
 import { NcclExtError } from '@nccl-ext/core';
 import { planRefit, type TransferPlan } from '@nccl-ext/m2n';
-import { modelArguments, readModelInput } from '../arguments/model-arguments.js';
+import { modelArguments, modelFiles, readModelInput } from '../arguments/model-arguments.js';
 import { type Command, defineLeaf, type Outcome, type Session } from '../command.js';
-import { requireFolder, writeWhole } from '../output/write-file.js';
+import { requireOutput, writeWhole } from '../output/write-file.js';
 import { planJson } from '../plan/plan-json.js';
 import { planText } from '../plan/plan-text.js';
 
@@ -45,8 +45,11 @@ export const planM2nCommand: Command = defineLeaf({
 
 async function runPlan({ arguments: args, signal, progress }: Session): Promise<Outcome> {
   const files = { output: args.text('output'), svg: args.text('svg') };
-  for (const [option, path] of Object.entries(files))
-    if (path !== undefined) await requireFolder(option, path);
+  const inputs = modelFiles(args);
+  if (files.output !== undefined)
+    await requireOutput({ option: 'output', path: files.output, extension: '.json', inputs });
+  if (files.svg !== undefined)
+    await requireOutput({ option: 'svg', path: files.svg, extension: '.svg', inputs });
   const rank = args.integer('rank', 0, 2 ** 24) ?? 0;
   const tensor = args.text('tensor');
   if (tensor !== undefined && files.svg === undefined) {

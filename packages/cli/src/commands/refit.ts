@@ -3,9 +3,9 @@
 
 import { refit, refitReport } from '@nccl-ext/m2n';
 import { backendArguments, readBackendInput } from '../arguments/backend-arguments.js';
-import { modelArguments, readModelInput } from '../arguments/model-arguments.js';
+import { modelArguments, modelFiles, readModelInput } from '../arguments/model-arguments.js';
 import { type Command, defineLeaf, type Outcome, type Session } from '../command.js';
-import { requireFolder, writeWhole } from '../output/write-file.js';
+import { requireOutput, writeWhole } from '../output/write-file.js';
 import { refitJson } from '../refit/refit-json.js';
 import { refitText } from '../refit/refit-text.js';
 
@@ -46,7 +46,8 @@ export const refitCommand: Command = defineLeaf({
 async function runRefit(session: Session): Promise<Outcome> {
   const { arguments: args, commandLine, env, signal, progress } = session;
   const report = args.text('report');
-  if (report !== undefined) await requireFolder('report', report);
+  if (report !== undefined)
+    await requireOutput({ option: 'report', path: report, extension: '.html', inputs: modelFiles(args) });
   const { backendReason, ...backend } = readBackendInput(args, env);
   const input = await readModelInput(args);
   try {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // A written file is whole or absent, and paths that cannot work are refused first.
 
-import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { requireFolder, writeWhole } from './write-file.js';
+import { requireOutput, writeWhole } from './write-file.js';
 
 let folder: string;
 beforeEach(async () => {
@@ -33,8 +33,15 @@ it('keeps the old file on an abort', async () => {
   expect(await readdir(folder)).toEqual(['report.html']);
 });
 
-it('refuses folders that are not there, and folders as files', async () => {
-  await expect(requireFolder('report', join(folder, 'a.html'))).resolves.toBeUndefined();
-  await expect(requireFolder('report', join(folder, 'x', 'a.html'))).rejects.toThrow('does not exist');
-  await expect(requireFolder('report', folder)).rejects.toThrow('is a folder');
+it('refuses folders that are not there, folders as files, other extensions and inputs', async () => {
+  const input = join(folder, 'shapes.html');
+  await writeFile(input, '{}');
+  const output = (path: string) =>
+    requireOutput({ option: 'report', path, extension: '.html', inputs: [undefined, input] });
+  await expect(output(join(folder, 'a.html'))).resolves.toBeUndefined();
+  await expect(output(join(folder, 'x', 'a.html'))).rejects.toThrow('does not exist');
+  await expect(output(folder)).rejects.toThrow('is a folder');
+  await expect(output(join(folder, 'model.safetensors'))).rejects.toThrow('does not end in .html');
+  await symlink(input, join(folder, 'link.html'));
+  await expect(output(join(folder, 'link.html'))).rejects.toThrow('which the command reads');
 });

@@ -2,8 +2,9 @@
 // Files that a command writes appear whole under their name or not at all, and a path that cannot work is refused before any work.
 
 import { randomUUID } from 'node:crypto';
-import { rename, rm, stat, writeFile } from 'node:fs/promises';
-import { dirname, resolve } from 'node:path';
+import { constants, type Stats } from 'node:fs';
+import { access, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { dirname, extname, resolve } from 'node:path';
 import { NcclExtError } from '@nccl-ext/core';
 
 /** Writes `text` to `path` by way of a temporary file beside it; after an abort or a failure nothing is left. */
@@ -20,20 +21,55 @@ export async function writeWhole(path: string, text: string, signal: AbortSignal
   }
 }
 
+/** An output path as the command line has it. */
+interface OutputPath {
+  /** The option that named it. */
+  readonly option: string;
+  readonly path: string;
+  /** As in `.html`; anything else may be a file that nobody wants to lose, such as the checkpoint. */
+  readonly extension: string;
+  /** Files that the command reads. */
+  readonly inputs: readonly (string | undefined)[];
+}
+
 /**
- * Refuses an output path whose folder does not exist or that is a folder itself. `option` is the option that named it.
+ * Refuses an output path before any work: a folder, a file in a folder that does not exist or cannot be written, another
+ * extension, an input of the same command.
  *
  * @throws ERR_INVALID_ARGUMENT
  */
-export async function requireFolder(option: string, path: string): Promise<void> {
-  const folder = dirname(resolve(path));
-  const [parent, self] = await Promise.all([folder, path].map((one) => stat(one).catch(() => undefined)));
-  if (parent?.isDirectory() === true && self?.isDirectory() !== true) return;
-  const problem =
-    self?.isDirectory() === true ? 'is a folder' : `lies in a folder that does not exist: ${folder}`;
+export async function requireOutput({ option, path, extension, inputs }: OutputPath): Promise<void> {
+  const problem = await problemOf(path, extension, inputs);
+  if (problem === undefined) return;
   throw new NcclExtError('ERR_INVALID_ARGUMENT', `--${option} ${path} ${problem}.`, {
-    help: 'Name a file in an existing folder.',
+    help: `Name a file that ends in ${extension}, in an existing folder.`,
     field: `--${option}`,
     seen: path,
   });
+}
+
+async function problemOf(
+  path: string,
+  extension: string,
+  inputs: readonly (string | undefined)[],
+): Promise<string | undefined> {
+  const folder = dirname(resolve(path));
+  const [parent, self] = await Promise.all([folder, path].map(statOf));
+  if (self?.isDirectory() === true) return 'is a folder';
+  if (parent?.isDirectory() !== true) return `lies in a folder that does not exist: ${folder}`;
+  if (extname(path).toLowerCase() !== extension) return `does not end in ${extension}`;
+  for (const input of inputs) {
+    const read = input === undefined ? undefined : await statOf(input);
+    if (self !== undefined && read?.ino === self.ino && read.dev === self.dev)
+      return `is ${input}, which the command reads`;
+  }
+  const writable = await access(folder, constants.W_OK).then(
+    () => true,
+    () => false,
+  );
+  return writable ? undefined : `lies in a folder that cannot be written: ${folder}`;
+}
+
+function statOf(path: string): Promise<Stats | undefined> {
+  return stat(path).catch(() => undefined);
 }

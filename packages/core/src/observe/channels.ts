@@ -72,7 +72,7 @@ export function subscribe<N extends ChannelName>(
   name: N,
   listener: (event: ChannelEvents[N]) => void,
 ): () => void {
-  if (!Object.hasOwn(channels, name)) {
+  if (typeof name !== 'string' || !Object.hasOwn(channels, name)) {
     throw new NcclExtError(
       'ERR_INVALID_ARGUMENT',
       `name must be one of ${Object.keys(channels).join(', ')}, got ${describe(name)}`,

@@ -111,6 +111,23 @@ describe('Stream', () => {
     expect(() => stream.fill(own, 0)).toThrow(expect.objectContaining({ code: 'ERR_DISPOSED' }));
   });
 
+  it('rejects when the memory of a host array was transferred away before its turn', async () => {
+    const [comm] = world.ranks;
+    const buffer = comm!.allocate(8);
+    const stream = comm!.createStream();
+    for (const copy of ['upload', 'download'] as const) {
+      const host = new Uint8Array(8);
+      world.faults.stop(0);
+      if (copy === 'upload') stream.upload(buffer, host);
+      else stream.download(host, buffer);
+      structuredClone(host.buffer, { transfer: [host.buffer] });
+      world.faults.resume(0);
+      await expect(stream.synchronize()).rejects.toMatchObject({ code: 'ERR_INVALID_ARGUMENT', op: copy });
+    }
+    stream.fill(buffer, 1);
+    await stream.synchronize();
+  });
+
   it('ends waits with ERR_ABORTED when its rank is aborted', async () => {
     const [first, second] = world.ranks;
     const [stream, peer] = [first!.createStream(), second!.createStream()];

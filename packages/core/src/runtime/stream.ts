@@ -184,5 +184,17 @@ function bytesOf(host: ArrayBufferView): Uint8Array {
       { field: 'host' },
     );
   }
-  return new Uint8Array(host.buffer, host.byteOffset, host.byteLength);
+  try {
+    return new Uint8Array(host.buffer, host.byteOffset, host.byteLength);
+  } catch (cause) {
+    // Transferred to another thread, which nothing on the view tells on every supported Node.js.
+    throw new NcclExtError(
+      'ERR_INVALID_ARGUMENT',
+      'host is detached: its memory belongs to another thread.',
+      {
+        field: 'host',
+        cause,
+      },
+    );
+  }
 }

@@ -4,6 +4,7 @@
 import { readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { type DType, dtypes, isDType } from '@nccl-ext/core';
+import { requireObject, requireText } from '@nccl-ext/core/extend';
 import { z } from 'zod';
 import { dtypeOfSafetensors, safetensorsNames } from '../safetensors/dtype-names.js';
 import { findDuplicateKey } from '../safetensors/find-duplicate-key.js';
@@ -37,12 +38,14 @@ export async function describeModel(
   nameOrFile: string,
   options: DescribeOptions = {},
 ): Promise<ModelDescription> {
+  requireText('nameOrFile', nameOrFile, 'ERR_MODEL');
   const model = nameOrFile.endsWith('.json') ? await describeFile(nameOrFile) : namedModel(nameOrFile);
   return options.layers === undefined ? model : truncateLayers(model, options.layers);
 }
 
 /** A model by its name, without reading anything. */
 export function namedModel(name: string): ModelDescription {
+  requireText('name', name, 'ERR_MODEL');
   const found = Object.keys(namedConfigs).find((full) =>
     [full, full.slice(full.indexOf('/') + 1)].includes(name),
   );
@@ -70,6 +73,8 @@ export async function describeCheckpoint(
   checkpoint: Checkpoint,
   options: DescribeOptions = {},
 ): Promise<ModelDescription> {
+  requireObject('checkpoint', checkpoint);
+  requireText('checkpoint.path', checkpoint.path);
   const config = await configBeside(checkpoint.path);
   const shapes = new Map<string, readonly number[]>();
   const parameters = Array.from(checkpoint.tensors.values(), ({ name, shape, dtype }) =>

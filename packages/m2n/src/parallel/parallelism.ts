@@ -2,6 +2,7 @@
 // Reads how a model is spread over ranks, as in `tp=4,pp=2`, and shows the arithmetic where the numbers do not fit.
 
 import { NcclExtError } from '@nccl-ext/core';
+import { describe, requireObject } from '@nccl-ext/core/extend';
 
 /**
  * The sizes of one side. The world is pp x dp x cp x tp with tp fastest; experts fold over the ranks of a stage:
@@ -84,10 +85,11 @@ function parseSizes(text: string): ParallelSizes {
 const maxRanks = 2 ** 24;
 
 function checkSizes(sizes: ParallelSizes): ParallelSizes {
+  requireObject('sizes', sizes, 'ERR_PARALLELISM');
   for (const [key, value] of Object.entries(sizes)) {
     if (!keys.some((name) => name === key)) throw malformed(key, `${JSON.stringify(key)} is no size`);
     if (value !== undefined && !(Number.isSafeInteger(value) && value >= 1 && value <= maxRanks)) {
-      throw malformed(key, `${key} must be an integer in 1..${maxRanks}, got ${value}`);
+      throw malformed(key, `${key} must be an integer in 1..${maxRanks}, got ${describe(value)}`);
     }
   }
   return sizes;

@@ -2,6 +2,7 @@
 // Plans a transfer: from what ranks hold and what they want to who sends which bytes to whom.
 
 import { NcclExtError, resolveOptions } from '@nccl-ext/core';
+import { describe, requireArray, requireObject } from '@nccl-ext/core/extend';
 import { assign } from './assign.js';
 import { buildClasses } from './build-classes.js';
 import { normaliseRequest } from './normalise-request.js';
@@ -29,11 +30,13 @@ const cache = new RecentlyUsed<TransferPlan>();
  * ```
  */
 export function createPlan(request: PlanRequest): TransferPlan {
+  requireObject('request', request);
+  requireArray('request.tensors', request.tensors);
   const { cacheEntries = resolveOptions().values.planCacheEntries } = request;
   if (!Number.isInteger(cacheEntries) || cacheEntries < 0) {
     throw new NcclExtError(
       'ERR_INVALID_ARGUMENT',
-      `cacheEntries must be an integer from 0, got ${cacheEntries}.`,
+      `cacheEntries must be an integer from 0, got ${describe(cacheEntries)}.`,
       {
         field: 'cacheEntries',
         seen: cacheEntries,

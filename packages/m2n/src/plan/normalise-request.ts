@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks a request and brings it into the one form that decides a plan: numbered patterns and sides, tensors that name them, a digest.
 
-import { type Layout, linkClasses, NcclExtError, singleDomain, type Topology } from '@nccl-ext/core';
+import { Layout, linkClasses, NcclExtError, singleDomain, Topology } from '@nccl-ext/core';
+import { describe, requireObject, requireText } from '@nccl-ext/core/extend';
 import { DigestWriter } from './digest-writer.js';
 import { NameSet } from './name-set.js';
 import { patternOf } from './pattern-of-layout.js';
 import { PatternTable } from './pattern-table.js';
 import type { PlanRequest, SideCopy, TensorRequest } from './plan-request.js';
-import type { SidePattern } from './side-pattern.js';
+import { SidePattern } from './side-pattern.js';
 import { checkWorldSize } from './world-size.js';
 
 /** Raised when the same request gives other moves, so that ranks with different planners refuse each other. */
@@ -35,6 +36,7 @@ export interface NormalisedRequest {
 /** @throws ERR_INVALID_ARGUMENT for repeated names, sides without a copy and ranks outside the world; ERR_TOPOLOGY when ranks have no place. */
 export function normaliseRequest(request: PlanRequest): NormalisedRequest {
   const tensors = [...request.tensors];
+  tensors.forEach(requireTensor);
   const table = new SideTable();
   const source = new Int32Array(tensors.length);
   const destination = new Int32Array(tensors.length);
@@ -58,6 +60,12 @@ export function normaliseRequest(request: PlanRequest): NormalisedRequest {
   }
   const worldSize = checkWorldSize(request.worldSize, table.patterns.patterns, tensors);
   const topology = request.topology ?? singleDomain(worldSize);
+  if (!(topology instanceof Topology)) {
+    throw new NcclExtError('ERR_TOPOLOGY', `topology must be a Topology, got ${describe(topology)}.`, {
+      field: 'topology',
+      help: 'Make one with topology, presetTopology or topologyFor.',
+    });
+  }
   if (topology.size < worldSize) {
     throw new NcclExtError(
       'ERR_TOPOLOGY',
@@ -79,6 +87,27 @@ export function normaliseRequest(request: PlanRequest): NormalisedRequest {
   writeTopology(writer, topology, worldSize);
   writer.text(`,"worldSize":${worldSize},"planner":${plannerVersion}}`);
   return { worldSize, topology, tensors, source, destination, sides: table.sides, digest: writer.digest() };
+}
+
+function requireTensor(tensor: TensorRequest, index: number): void {
+  if (typeof tensor?.name === 'string' && isSide(tensor.source) && isSide(tensor.destination)) return;
+  const field = `tensors[${index}]`;
+  requireObject(field, tensor);
+  requireText(`${field}.name`, tensor.name);
+  const side = isSide(tensor.source) ? 'destination' : 'source';
+  throw new NcclExtError(
+    'ERR_INVALID_ARGUMENT',
+    `${field}.${side} must be a layout or an array of { pattern, storage }, got ${describe(tensor[side])}.`,
+    {
+      field: `${field}.${side}`,
+      help: 'Make layouts with layout(...), patterns with patternOf or sidePattern.',
+    },
+  );
+}
+
+function isSide(side: TensorRequest[SideField]): boolean {
+  if (!isCopies(side)) return side instanceof Layout;
+  return side.every((copy) => copy?.pattern instanceof SidePattern && typeof copy.storage === 'string');
 }
 
 /** The distinct copies of a side. */
@@ -108,8 +137,7 @@ class SideTable {
 
   number(tensor: TensorRequest, field: SideField, index: number): number {
     const side = tensor[field];
-    if (isLayout(side)) return this.#one(patternOf(side), tensor, field);
-    if (!isCopies(side)) throw noSide(tensor.name, field);
+    if (!isCopies(side)) return this.#one(patternOf(side), tensor, field);
     if (side.length === 1) {
       const { pattern, storage } = side[0]!;
       if (storage !== tensor.name) this.storages.push(JSON.stringify([index, field, 0, storage]));
@@ -151,20 +179,7 @@ class SideTable {
   }
 }
 
-function noSide(name: string, field: SideField): NcclExtError {
-  return new NcclExtError(
-    'ERR_INVALID_ARGUMENT',
-    `The ${field} of tensor ${JSON.stringify(name)} must be a layout or a list of copies.`,
-    { field, help: `Pass ${field}: layout({ shape, dtype, mesh, placements }).` },
-  );
-}
-
-// By shape, not by class: the layout may come from another copy of core.
-function isLayout(side: unknown): side is Layout {
-  return typeof side === 'object' && side !== null && 'mesh' in side && 'dims' in side;
-}
-
-function isCopies(side: unknown): side is readonly SideCopy[] {
+function isCopies(side: TensorRequest[SideField]): side is readonly SideCopy[] {
   return Array.isArray(side);
 }
 

@@ -2,6 +2,7 @@
 // Turns explicit boxes, as manifests list them, into a side pattern.
 
 import { type DimRuns, type DType, dimRuns, dtypeBytes, NcclExtError } from '@nccl-ext/core';
+import { requireArray, requireObject } from '@nccl-ext/core/extend';
 import { type PartInput, type SidePattern, sidePattern } from './side-pattern.js';
 
 /** A box of the global tensor that one rank holds. Units are elements of each dimension. */
@@ -36,10 +37,17 @@ export interface BoxesInput {
  * });
  * ```
  */
-export function patternOfBoxes({ dtype, shape, boxes }: BoxesInput): SidePattern {
+export function patternOfBoxes(input: BoxesInput): SidePattern {
+  requireObject('input', input, 'ERR_LAYOUT');
+  requireArray('shape', input.shape, 'ERR_LAYOUT');
+  requireArray('boxes', input.boxes, 'ERR_LAYOUT');
+  const { dtype, shape, boxes } = input;
   const intervals = new Map<string, DimRuns>();
   const parts = new Map<string, PartInput & { readonly ranks: number[] }>();
   boxes.forEach((box, i) => {
+    requireObject(`boxes[${i}]`, box, 'ERR_LAYOUT');
+    requireArray(`boxes[${i}].start`, box.start, 'ERR_LAYOUT');
+    requireArray(`boxes[${i}].size`, box.size, 'ERR_LAYOUT');
     requireFit(box, shape, i);
     if (box.size.includes(0)) return;
     const dims = shape.map((_, d) => interval(intervals, box.start[d]!, box.size[d]!));

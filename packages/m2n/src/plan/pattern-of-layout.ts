@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Turns a layout into a side pattern: one part per distinct coordinate over the axes that shard, its replicas as ranks.
 
-import type { DimRuns, Layout } from '@nccl-ext/core';
+import { type DimRuns, Layout, NcclExtError } from '@nccl-ext/core';
+import { describe } from '@nccl-ext/core/extend';
 import { type PartInput, type SidePattern, sidePattern } from './side-pattern.js';
 
 /** Where ranks keep their local tensor inside a larger stored one. Absent functions: at byte 0, dense and row-major. */
@@ -22,6 +23,12 @@ const plain = new WeakMap<Layout, SidePattern>();
  * ```
  */
 export function patternOf(layout: Layout, storage?: StoragePlacement): SidePattern {
+  if (!(layout instanceof Layout)) {
+    throw new NcclExtError('ERR_LAYOUT', `layout must be a layout, got ${describe(layout)}`, {
+      field: 'layout',
+      help: 'Make one with layout({ shape, dtype, mesh, placements }).',
+    });
+  }
   if (storage) return makePattern(layout, storage);
   let pattern = plain.get(layout);
   if (!pattern) {

@@ -24,7 +24,7 @@ describe('createPlan refuses', () => {
   it.each(['source', 'destination'])('a tensor without a %s', (field) => {
     const tensor = { name: 'w', source: at(0), destination: at(1), [field]: undefined };
     const error = errorOf(() => createPlan({ tensors: [tensor as never] }));
-    expect([error.code, error.field]).toEqual(['ERR_INVALID_ARGUMENT', field]);
+    expect([error.code, error.field]).toEqual(['ERR_INVALID_ARGUMENT', `tensors[0].${field}`]);
   });
 
   it('global shapes that differ', () => {

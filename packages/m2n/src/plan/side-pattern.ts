@@ -2,6 +2,7 @@
 // Describes one side of a transfer as data: which ranks hold which part of a global tensor, and where it lies in their storage.
 
 import { type DimRuns, type DType, dtypeBytes, dtypes, isDType, NcclExtError } from '@nccl-ext/core';
+import { describe, requireArray, requireObject } from '@nccl-ext/core/extend';
 import { endOfRuns, runsText } from './geometry.js';
 
 /** Ranks that hold the same elements at the same place of their storage. */
@@ -48,6 +49,13 @@ export interface SidePatternInput {
  * ```
  */
 export function sidePattern(input: SidePatternInput): SidePattern {
+  requireObject('input', input, 'ERR_LAYOUT');
+  requireArray('shape', input.shape, 'ERR_LAYOUT');
+  requireArray('parts', input.parts, 'ERR_LAYOUT');
+  input.parts.forEach((part, i) => {
+    requireObject(`parts[${i}]`, part, 'ERR_LAYOUT');
+    requireArray(`parts[${i}].dims`, part.dims, 'ERR_LAYOUT');
+  });
   return new SidePattern(input);
 }
 
@@ -65,7 +73,7 @@ export class SidePattern {
     if (!isDType(dtype)) {
       throw new NcclExtError(
         'ERR_LAYOUT',
-        `dtype must be one of ${dtypes.join(' ')}, got ${JSON.stringify(dtype)}`,
+        `dtype must be one of ${dtypes.join(' ')}, got ${describe(dtype)}`,
         {
           field: 'dtype',
         },

@@ -2,6 +2,7 @@
 // Finds out how many ranks a plan has, and that nobody outside holds anything.
 
 import { NcclExtError } from '@nccl-ext/core';
+import { describe } from '@nccl-ext/core/extend';
 import { patternOf } from './pattern-of-layout.js';
 import type { SideCopy, TensorRequest } from './plan-request.js';
 import type { SidePattern } from './side-pattern.js';
@@ -17,7 +18,7 @@ export function checkWorldSize(
   if (!Number.isInteger(worldSize) || worldSize < 1) {
     throw new NcclExtError(
       'ERR_INVALID_ARGUMENT',
-      `worldSize must be a positive integer, got ${worldSize}.`,
+      `worldSize must be a positive integer, got ${describe(worldSize)}.`,
       {
         field: 'worldSize',
         seen: worldSize,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which version of the weights a rank serves, and how a new one replaces it: all ranks or none, never half of one.
 
-import { type Communicator, NcclExtError, type Stream } from '@nccl-ext/core';
-import { publish as emit } from '@nccl-ext/core/extend';
-import type { Transfer } from '../transfer/transfer.js';
+import { type Communicator, NcclExtError, Stream } from '@nccl-ext/core';
+import { describe, publish as emit, requireObject } from '@nccl-ext/core/extend';
+import { Transfer } from '../transfer/transfer.js';
 import { type StepOutcome, type StepReport, settleStep } from './settle-step.js';
 
 /**
@@ -80,10 +80,11 @@ export class Publication {
         help: 'Await the publish in progress first.',
       });
     }
+    requireOptions(options);
     this.#running = true;
     const began = performance.now();
     const wasTorn = this.#state === 'torn';
-    const communicator = options.transfer.communicator;
+    const { communicator } = options.transfer;
     try {
       await this.#admitAndPause(communicator, options, wasTorn);
       await this.#move(communicator, options, wasTorn);
@@ -156,6 +157,32 @@ export class Publication {
     this.#state = 'torn';
     this.#version = undefined;
   }
+}
+
+function requireOptions(options: PublishOptions): void {
+  requireObject('options', options);
+  const { transfer, stream, version, pause, resume } = options;
+  const fits = {
+    transfer: transfer instanceof Transfer,
+    stream: stream instanceof Stream,
+    version: typeof version === 'string' || Number.isFinite(version),
+    pause: pause === undefined || typeof pause === 'function',
+    resume: resume === undefined || typeof resume === 'function',
+  };
+  const wrong = (Object.keys(fits) as (keyof typeof fits)[]).find((field) => !fits[field]);
+  if (wrong === undefined) return;
+  const wanted = {
+    transfer: 'a transfer as prepareTransfer makes it',
+    stream: 'a stream as communicator.createStream makes it',
+    version: 'a string or a finite number',
+    pause: 'a function',
+    resume: 'a function',
+  }[wrong];
+  throw new NcclExtError(
+    'ERR_INVALID_ARGUMENT',
+    `${wrong} must be ${wanted}, got ${describe(options[wrong])}.`,
+    { field: wrong },
+  );
 }
 
 /** Runs a step of this rank; never rejects. */

@@ -2,6 +2,7 @@
 // A whole model from one parallelism to another, in one call.
 
 import type { LocalWorldOptions } from '@nccl-ext/core';
+import { requireObject } from '@nccl-ext/core/extend';
 import { createPlan } from '../plan/create-plan.js';
 import type { TransferPlan } from '../plan/transfer-plan.js';
 import type { Checkpoint } from '../safetensors/open-checkpoint.js';
@@ -46,6 +47,7 @@ export interface RefitRequest extends RefitSides, Omit<LocalWorldOptions, 'ranks
  * ```
  */
 export async function refit(request: RefitRequest): Promise<RefitResult> {
+  requireObject('request', request);
   const {
     model,
     rules,
@@ -84,6 +86,7 @@ export async function planRefit(request: PlanRefitRequest): Promise<{
   /** Milliseconds from there to the plan with its totals and digest. */
   readonly planMs: number;
 }> {
+  requireObject('request', request);
   const began = performance.now();
   const layouts = await refitLayouts(request);
   const laidOut = performance.now();

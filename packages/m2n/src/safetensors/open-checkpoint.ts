@@ -4,6 +4,7 @@
 import { stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { type DimRuns, type DType, NcclExtError } from '@nccl-ext/core';
+import { requireText } from '@nccl-ext/core/extend';
 import { checkpointError } from './checkpoint-error.js';
 import { readIndex } from './index-file.js';
 import { BounceBuffers, readRuns } from './read-runs.js';
@@ -60,6 +61,7 @@ const singleName = 'model.safetensors';
  * ```
  */
 export async function openCheckpoint(path: string): Promise<Checkpoint> {
+  requireText('path', path);
   const file = await fileOf(path);
   if (!file.endsWith('.json')) return new OpenCheckpoint(file, [await openShard(file)]);
   const index = await readIndex(file);

@@ -4,6 +4,7 @@
 import { randomUUID } from 'node:crypto';
 import { type FileHandle, open, rename, rm } from 'node:fs/promises';
 import { type DType, dtypeBytes, NcclExtError } from '@nccl-ext/core';
+import { describe, requireArray, requireObject, requireText } from '@nccl-ext/core/extend';
 import { safetensorsNames } from './dtype-names.js';
 import { maxIoBytes } from './shard-file.js';
 
@@ -39,8 +40,10 @@ export async function writeCheckpoint(
   entries: Iterable<CheckpointEntry> | AsyncIterable<CheckpointEntry>,
   options: WriteCheckpointOptions = {},
 ): Promise<number> {
+  requireText('path', path);
+  requireIterable(entries);
   const list: CheckpointEntry[] = [];
-  for await (const entry of entries) list.push(entry);
+  for await (const entry of entries) list.push(requireEntry(entry, list.length));
   const header = headerOf(list, options.metadata);
   const temporary = `${path}.${randomUUID()}.tmp`;
   const handle = await open(temporary, 'wx');
@@ -56,6 +59,27 @@ export async function writeCheckpoint(
     await rm(temporary, { force: true });
     throw error;
   }
+}
+
+function requireIterable(entries: unknown): void {
+  const iterable =
+    typeof entries === 'object' &&
+    entries !== null &&
+    (Symbol.iterator in entries || Symbol.asyncIterator in entries);
+  if (iterable) return;
+  throw new NcclExtError(
+    'ERR_INVALID_ARGUMENT',
+    `entries must be an array or another iterable of { name, dtype, shape, data }, got ${describe(entries)}`,
+    { field: 'entries' },
+  );
+}
+
+function requireEntry(entry: CheckpointEntry, index: number): CheckpointEntry {
+  const field = `entries[${index}]`;
+  requireObject(field, entry);
+  requireText(`${field}.name`, entry.name);
+  requireArray(`${field}.shape`, entry.shape);
+  return entry;
 }
 
 function bytesOf({ shape, dtype }: CheckpointEntry): number {

@@ -3,7 +3,7 @@
 
 import { type BufferRange, type Communicator, DeviceBuffer, dtypeBytes, NcclExtError } from '@nccl-ext/core';
 import type { TensorBindings } from '@nccl-ext/core/contract';
-import { bufferHandleOf } from '@nccl-ext/core/extend';
+import { bufferHandleOf, describe, requireObject } from '@nccl-ext/core/extend';
 import type { ExecutablePlan } from '../plan/executable-plan.js';
 import type { HeldTensor } from '../plan/held-tensors.js';
 
@@ -70,7 +70,8 @@ function claimOf(communicator: Communicator, side: Side, tensor: HeldTensor, bin
   const { rank } = communicator;
   const { storage, requiredBytes } = tensor;
   const where = `${side}s[${JSON.stringify(storage)}] of rank ${rank}`;
-  const binding = Object.hasOwn(bindings, storage) ? bindings[storage] : undefined;
+  requireObject(`${side}s`, bindings);
+  const binding: unknown = Object.hasOwn(bindings, storage) ? bindings[storage] : undefined;
   if (binding === undefined) {
     throw new NcclExtError(
       'ERR_INVALID_ARGUMENT',
@@ -82,7 +83,7 @@ function claimOf(communicator: Communicator, side: Side, tensor: HeldTensor, bin
       },
     );
   }
-  const { buffer, byteOffset = 0 } = binding instanceof DeviceBuffer ? { buffer: binding } : binding;
+  const { buffer, byteOffset = 0 } = rangeOf(binding, where);
   if (buffer.communicator !== communicator) {
     throw new NcclExtError(
       'ERR_FOREIGN_OBJECT',
@@ -97,7 +98,7 @@ function claimOf(communicator: Communicator, side: Side, tensor: HeldTensor, bin
   if (!Number.isSafeInteger(byteOffset) || byteOffset < 0 || byteOffset % elementBytes !== 0) {
     throw new NcclExtError(
       'ERR_INVALID_ARGUMENT',
-      `byteOffset of ${where} must be a non-negative multiple of ${elementBytes} (${tensor.dtype}), not ${byteOffset}.`,
+      `byteOffset of ${where} must be a non-negative multiple of ${elementBytes} (${tensor.dtype}), not ${describe(byteOffset)}.`,
       { rank, field: storage, seen: byteOffset },
     );
   }
@@ -110,6 +111,17 @@ function claimOf(communicator: Communicator, side: Side, tensor: HeldTensor, bin
     );
   }
   return { side, storage, buffer, start: byteOffset, end };
+}
+
+function rangeOf(binding: unknown, where: string): BufferRange {
+  if (binding instanceof DeviceBuffer) return { buffer: binding };
+  const range = binding as Partial<BufferRange> | null;
+  if (range?.buffer instanceof DeviceBuffer) return range as BufferRange;
+  throw new NcclExtError(
+    'ERR_INVALID_ARGUMENT',
+    `${where} must be a buffer or { buffer, byteOffset }, got ${describe(binding)}.`,
+    { field: where, help: 'Make buffers with communicator.allocate.' },
+  );
 }
 
 /** Sources may share bytes with each other; a destination shares them with nothing. */

@@ -64,6 +64,16 @@ describe('prepareTransfer', () => {
         return { sources: { w: { buffer, byteOffset: 0 } }, destinations: { w: { buffer, byteOffset: 64 } } };
       },
     ],
+    ...[null, 5, {}, { buffer: null }, { buffer: { bytes: 128 } }].map(
+      (wrong): [string, string, (comm: Communicator, options: PrepareOptions) => PrepareOptions] => [
+        `${JSON.stringify(wrong)} for memory`,
+        'ERR_INVALID_ARGUMENT',
+        (_, { sources }) => ({ sources: sources!, destinations: { w: wrong as never } }),
+      ],
+    ),
+    ['no bindings', 'ERR_INVALID_ARGUMENT', () => ({ sources: null as never })],
+    ['no options', 'ERR_INVALID_ARGUMENT', () => null as never],
+    ['verify as text', 'ERR_INVALID_ARGUMENT', (_, options) => ({ ...options, verify: 'yes' as never })],
     [
       'a disposed buffer',
       'ERR_DISPOSED',
@@ -82,6 +92,33 @@ describe('prepareTransfer', () => {
   it('names rank and field when one rank wants verification and the others do not', async () => {
     for (const error of await prepare((_, options) => ({ ...options, verify: true }))) {
       expect(error).toMatchObject({ code: 'ERR_DISAGREEMENT', field: 'verify', peer: 1 });
+    }
+  });
+
+  it('refuses what is no plan and no communicator', async () => {
+    const outcomes = await Promise.allSettled(world.ranks.map((comm) => prepareTransfer(comm, {} as never)));
+    for (const outcome of outcomes)
+      expect(outcome).toMatchObject({ reason: { code: 'ERR_INVALID_ARGUMENT', field: 'plan' } });
+    await expect(prepareTransfer({} as never, plan)).rejects.toMatchObject({ field: 'communicator' });
+  });
+
+  it('enqueues on streams of its own rank and world only', async () => {
+    const empty = createPlan({ tensors: [], worldSize: 3 });
+    const transfers = await Promise.all(world.ranks.map((comm) => prepareTransfer(comm, empty)));
+    const other = await localWorld({ ranks: 1, backend: 'embedded' });
+    try {
+      const foreign = expect.objectContaining({ code: 'ERR_FOREIGN_OBJECT', field: 'stream' });
+      // As many as it takes for the handle to be that of a stream here.
+      for (let i = 0; i < 16; i++) {
+        const stream = other.ranks[0]!.createStream();
+        expect(() => transfers[0]!.enqueue(stream)).toThrow(foreign);
+      }
+      expect(() => transfers[0]!.enqueue(world.ranks[1]!.createStream())).toThrow(foreign);
+      expect(() => transfers[0]!.enqueue(undefined as never)).toThrow(
+        /stream must be a stream, got undefined/,
+      );
+    } finally {
+      await other.dispose();
     }
   });
 

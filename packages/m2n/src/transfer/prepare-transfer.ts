@@ -3,7 +3,7 @@
 
 import { type Communicator, NcclExtError } from '@nccl-ext/core';
 import type { M2nSpi } from '@nccl-ext/core/contract';
-import { backendOf, publish, rankHandleOf, unwrap } from '@nccl-ext/core/extend';
+import { backendOf, describe, publish, rankHandleOf, requireObject, unwrap } from '@nccl-ext/core/extend';
 import type { ExecutablePlan } from '../plan/executable-plan.js';
 import { type Bindings, bindTensors } from './bind-tensors.js';
 import { tableBytes } from './move-bytes.js';
@@ -39,16 +39,21 @@ export async function prepareTransfer(
   options: PrepareOptions = {},
 ): Promise<Transfer> {
   const began = performance.now();
-  const { sources = {}, destinations = {}, verify = false } = options;
   const backend = backendOf(communicator);
   const { rank } = communicator;
-  const { m2n, program, bound } = await refuseTogether(communicator, { digest: plan.digest, verify }, () => {
+  const { m2n, program, bound, verify } = await refuseTogether(communicator, () => {
+    requirePlan(plan);
+    requireObject('options', options);
+    const { sources = {}, destinations = {}, verify = false } = options;
+    requireBoolean(verify);
     requireSameSize(communicator, plan);
-    return {
+    const value = {
+      verify,
       m2n: requireM2n(backend.m2n, backend.info.name),
       bound: bindTensors(communicator, plan, sources, destinations),
       program: plan.program(rank, { receives: verify }),
     };
+    return { value, fields: { digest: plan.digest, verify } };
   });
   const handle = unwrap(await m2n.prepareTransfer(rankHandleOf(communicator), { program, ...bound, verify }));
   const sentBytes = tableBytes(program.sends);
@@ -60,6 +65,23 @@ export async function prepareTransfer(
     prepareMs: performance.now() - began,
   }));
   return new Transfer(communicator, plan, { runtime: backend.runtime, m2n }, handle, sentBytes);
+}
+
+function requirePlan(plan: ExecutablePlan): void {
+  const methods = ['program', 'sourceTensorsOf', 'destinationTensorsOf'] as const;
+  if (typeof plan?.digest === 'string' && methods.every((name) => typeof plan[name] === 'function')) return;
+  throw new NcclExtError('ERR_INVALID_ARGUMENT', `plan must be a plan, got ${describe(plan)}.`, {
+    field: 'plan',
+    help: 'Make one with createPlan, or planFromJSON for a stored one.',
+  });
+}
+
+function requireBoolean(verify: unknown): void {
+  if (typeof verify === 'boolean') return;
+  throw new NcclExtError('ERR_INVALID_ARGUMENT', `verify must be true or false, got ${describe(verify)}.`, {
+    field: 'verify',
+    seen: verify,
+  });
 }
 
 function requireSameSize(communicator: Communicator, plan: ExecutablePlan): void {

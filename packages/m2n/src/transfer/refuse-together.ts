@@ -4,17 +4,16 @@
 import { type AgreedFields, type Communicator, NcclExtError } from '@nccl-ext/core';
 
 /**
- * Runs `step` on every rank, then compares `fields` over the ranks. Throws this rank's own error, or ERR_RANK_LOST naming a rank whose
+ * Runs `step` on every rank, then compares the `fields` that it returned over the ranks. Throws this rank's own error, or ERR_RANK_LOST naming a rank whose
  * step failed, or ERR_DISAGREEMENT.
  */
 export async function refuseTogether<T>(
   communicator: Communicator,
-  fields: AgreedFields,
-  step: () => T,
+  step: () => { readonly value: T; readonly fields: AgreedFields },
 ): Promise<T> {
-  let result: { readonly value: T } | { readonly error: unknown };
+  let result: { readonly value: T; readonly fields: AgreedFields } | { readonly error: unknown };
   try {
-    result = { value: step() };
+    result = step();
   } catch (error) {
     result = { error };
   }
@@ -30,7 +29,7 @@ export async function refuseTogether<T>(
       peer: refused,
     });
   }
-  await communicator.agree('transfer', fields);
+  await communicator.agree('transfer', result.fields);
   return result.value;
 }
 

@@ -2,6 +2,7 @@
 // Reshards tensors in one call: plan (cached), prepare, move, wait.
 
 import type { BufferRange, Communicator, DeviceBuffer, Layout, Stream } from '@nccl-ext/core';
+import { backendOf, requireObject } from '@nccl-ext/core/extend';
 import { createPlan } from '../plan/create-plan.js';
 import type { Bindings } from './bind-tensors.js';
 import { prepareTransfer } from './prepare-transfer.js';
@@ -42,7 +43,15 @@ export async function reshard(
   tensors: Readonly<Record<string, ReshardTensor>>,
   options: ReshardOptions = {},
 ): Promise<void> {
+  backendOf(communicator); // refuses what is no communicator
+  requireObject('tensors', tensors);
+  requireObject('options', options);
   const entries = Object.entries(tensors);
+  for (const [name, tensor] of entries) {
+    requireObject(`tensors.${name}`, tensor);
+    requireObject(`tensors.${name}.source`, tensor.source);
+    requireObject(`tensors.${name}.destination`, tensor.destination);
+  }
   const plan = createPlan({
     worldSize: communicator.size,
     topology: communicator.topology,

@@ -99,13 +99,25 @@ function hostCopy(
   if (isError(stream)) return state.refuse(stream);
   const buffer = range(state, stream, op, 'buffer', handle, byteOffset, host.byteLength);
   if (isError(buffer)) return state.refuse(buffer);
+  const bytes = host.byteLength;
   const status = enqueueCall(state, stream, () => {
-    const start = offsetOf(buffer.address) + byteOffset;
-    copy(bytesAt(state.arena.space(buffer.address), start, host.byteLength));
+    // The memory of a typed array can be transferred away while the copy waits in the stream.
+    if (host.byteLength !== bytes) return detached(op, stream, bytes, host.byteLength);
+    copy(bytesAt(state.arena.space(buffer.address), offsetOf(buffer.address) + byteOffset, bytes));
     return undefined;
   });
   if (status === 0) use(buffer, stream);
   return status;
+}
+
+function detached(op: string, stream: StreamState, expected: number, seen: number): ErrorRecord {
+  const detail = `the host array of ${op} had ${expected} bytes when it was enqueued and ${seen} when its turn came`;
+  return errorRecord('ERR_INVALID_ARGUMENT', op, detail, {
+    rank: stream.owner.rank,
+    expected,
+    seen,
+    help: 'Keep the array as it is until the stream has passed; do not transfer its memory to another thread.',
+  });
 }
 
 /** A buffer of the stream's rank that holds the range. */

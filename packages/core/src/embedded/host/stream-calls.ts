@@ -92,6 +92,9 @@ function openStream(state: BackendState, owner: RankState): StreamState | ErrorR
   if (slot === maxStreams)
     return errorRecord('ERR_OUT_OF_MEMORY', 'createStream', `a world holds at most ${maxStreams} streams`, {
       rank,
+      expected: maxStreams,
+      seen: maxStreams + 1,
+      help: 'Dispose streams that are no longer used.',
     });
   const ringAddress = state.arena.allocateZeroed(ring.bytes);
   if (ringAddress === undefined)

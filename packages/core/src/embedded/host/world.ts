@@ -234,10 +234,19 @@ export class World {
     const { rank } = stream.owner;
     const poisoned = Atomics.load(this.space.i32, this.rankBase(rank) + rankWord.poison) !== 0;
     if (poisoned) this.calls.drop(call);
-    const error = poisoned ? undefined : this.calls.run(call);
+    const error = poisoned ? undefined : this.#callSafely(call, rank);
     if (error !== undefined) reportError(stream.ring, stream.ringOffset, error);
     Atomics.store(this.space.i32, stream.entry + streamWord.suspended, 0);
     this.wake();
+  }
+
+  /** A defect of a call must neither end the process nor leave its stream suspended. */
+  #callSafely(call: number, rank: number): ErrorRecord | undefined {
+    try {
+      return this.calls.run(call);
+    } catch (cause) {
+      return errorRecord('ERR_INTERNAL', 'host', `a host operation failed: ${String(cause)}`, { rank });
+    }
   }
 
   #onDeath(cause: Error): void {

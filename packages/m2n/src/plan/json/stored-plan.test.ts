@@ -86,6 +86,36 @@ describe('planFromJSON', () => {
       (d) => set(d, 'patterns.0.parts.0.dims.0.0.0', 6),
       'patterns[0].parts[0].dims[0]',
     ],
+    [
+      'an offset behind the source',
+      (d) => set(d, 'programs.0.sends.sourceOffset.0', 68),
+      'programs[0].sends.sourceOffset[0]',
+    ],
+    [
+      'an offset behind the destination, which other tensors may follow in a buffer',
+      (d) => set(d, 'programs.0.sends.destinationOffset.0', 68),
+      'programs[0].sends.destinationOffset[0]',
+    ],
+    [
+      'a stride that leaves the destination',
+      (d) => set(d, 'programs.0.sends.destinationStrides.2', 64),
+      'programs[0].sends.destinationOffset[0]',
+    ],
+    [
+      'endless loops of stride 0',
+      (d) => set(d, 'programs.0.sends.counts.0', 2 ** 40),
+      'programs[0].sends.counts[0]',
+    ],
+    [
+      'a conversion to another dtype than the destination has',
+      (d) => set(d, 'programs.0.sends.transform.0', 1),
+      'programs[0].sends.transform[0]',
+    ],
+    [
+      'a receiver that holds nothing',
+      (d) => set(d, 'programs.0.sends.peer.0', 1),
+      'programs[0].sends.destinationOffset[0]',
+    ],
     ['pattern ranks', (d) => set(d, 'patterns.0.parts.0.ranks.0', 4), 'patterns[0].parts[0].ranks[0]'],
   ])('refuses %s', (_, change, field) => {
     const document = JSON.parse(JSON.stringify(small));

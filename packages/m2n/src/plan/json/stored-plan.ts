@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads a plan that was stored as JSON, so that it can be executed without planning again, whoever wrote it.
 
-import { dtypeBytes, dtypes, NcclExtError } from '@nccl-ext/core';
-import { castOf, type MoveTable, moveLoops, type TransferProgram } from '@nccl-ext/core/contract';
+import { NcclExtError } from '@nccl-ext/core';
+import { type MoveTable, moveLoops, type TransferProgram } from '@nccl-ext/core/contract';
 import * as z from 'zod';
 import type { ExecutablePlan, PlannedTensor, ProgramOptions } from '../executable-plan.js';
 import { Geometry } from '../geometry.js';
-import { type HeldTensor, heldSlots } from '../held-tensors.js';
+import { type HeldSlot, type HeldTensor, heldSlots } from '../held-tensors.js';
 import { MoveTableBuilder } from '../move-table.js';
 import type { SideCopy } from '../plan-request.js';
 import { Side } from '../side.js';
+import { checkMoves } from './check-moves.js';
 import { type PlanEnvelope, planSchema } from './plan-schema.js';
 import { malformed, readMoves, readRanks } from './read-moves.js';
 import { readTensors } from './read-tensors.js';
@@ -40,6 +41,12 @@ export function planFromJSON(json: unknown): StoredPlan {
   return new StoredPlan(parsed.data);
 }
 
+/** Tensors that lie the same way share one; `slots` are by rank. */
+interface KnownSide {
+  readonly side: Side;
+  readonly slots: Map<number, readonly HeldSlot[]>;
+}
+
 /** Made by {@link planFromJSON}; immutable. */
 export class StoredPlan implements ExecutablePlan {
   /** As the document has it; ranks compare it before they execute. */
@@ -47,7 +54,8 @@ export class StoredPlan implements ExecutablePlan {
   readonly worldSize: number;
   readonly tensors: readonly PlannedTensor[];
   readonly #programs = new Map<number, TransferProgram>();
-  readonly #sides = new Map<string, Side>();
+  readonly #sides = new Map<string, KnownSide>();
+  readonly #byCopies = new Map<readonly SideCopy[], KnownSide>();
   readonly #geometry = new Geometry();
 
   /** @internal */
@@ -61,15 +69,10 @@ export class StoredPlan implements ExecutablePlan {
       if (rank >= worldSize) throw malformed(`${field}.rank`, `must be below ${worldSize}, got ${rank}`);
       if (this.#programs.has(rank)) throw malformed(`${field}.rank`, `is ${rank}, whose program came before`);
       const table = readMoves(sends, `${field}.sends`, { worldSize, tensors: this.tensors.length });
-      for (const [move, transform] of table.transform.entries()) {
-        requireTransform(transform, `${field}.sends.transform[${move}]`);
-        requireUnits(
-          table,
-          move,
-          this.tensors[table.tensor[move]!]!,
-          `${field}.sends.counts[${move * moveLoops}]`,
-        );
-      }
+      checkMoves(table, `${field}.sends`, rank, {
+        tensors: this.tensors,
+        reachOf: (side, tensor, holder) => this.#reachOf(side, tensor, holder),
+      });
       this.#programs.set(rank, {
         rank,
         size: worldSize,
@@ -112,21 +115,40 @@ export class StoredPlan implements ExecutablePlan {
     copies: readonly SideCopy[],
     rank: number,
   ): HeldTensor[] {
-    const key = copies.map(
-      ({ pattern, storage }) => `${pattern.text()}${JSON.stringify(copies.length > 1 ? storage : '')}`,
-    );
-    const text = key.join();
-    let side = this.#sides.get(text);
-    if (!side) {
-      side = new Side(copies, this.#geometry);
-      this.#sides.set(text, side);
-    }
-    return heldSlots(side, rank)
+    return this.#slots(copies, rank)
       .filter(({ slot }) => slot === wanted)
       .map(({ copy, requiredBytes, localShape, parts }) => {
         const { storage, pattern } = copies[copy]!;
         return { tensor, name, storage, dtype: pattern.dtype, requiredBytes, localShape, parts };
       });
+  }
+
+  #reachOf(side: 'source' | 'destination', tensor: number, rank: number): number | undefined {
+    const { slot: wanted, sources, destinations } = this.tensors[tensor]!;
+    const slots = this.#slots(side === 'source' ? sources : destinations, rank);
+    return slots.find(({ slot }) => slot === wanted)?.requiredBytes;
+  }
+
+  #slots(copies: readonly SideCopy[], rank: number): readonly HeldSlot[] {
+    const { side, slots } = this.#sideOf(copies);
+    let held = slots.get(rank);
+    if (!held) {
+      held = heldSlots(side, rank);
+      slots.set(rank, held);
+    }
+    return held;
+  }
+
+  #sideOf(copies: readonly SideCopy[]): KnownSide {
+    let known = this.#byCopies.get(copies);
+    if (known) return known;
+    const text = copies
+      .map(({ pattern, storage }) => `${pattern.text()}${JSON.stringify(copies.length > 1 ? storage : '')}`)
+      .join();
+    known = this.#sides.get(text) ?? { side: new Side(copies, this.#geometry), slots: new Map() };
+    this.#sides.set(text, known);
+    this.#byCopies.set(copies, known);
+    return known;
   }
 
   #stored(rank: number): TransferProgram {
@@ -166,24 +188,4 @@ export class StoredPlan implements ExecutablePlan {
     }
     return table.build();
   }
-}
-
-// A loop of stride 0 stays within its buffers however often it runs; a move never holds more than its tensor.
-function requireUnits(table: MoveTable, move: number, tensor: PlannedTensor, field: string): void {
-  const { shape, sourceDType } = tensor;
-  const bytesPerUnit = table.transform[move] === 0 ? 1 : dtypeBytes(sourceDType);
-  const bytes = shape.reduce((product, extent) => product * extent, dtypeBytes(sourceDType));
-  const seen =
-    table.inner[move]! *
-    table.counts
-      .subarray(move * moveLoops, (move + 1) * moveLoops)
-      .reduce((product, count) => product * count, bytesPerUnit);
-  if (seen > bytes)
-    throw malformed(field, `makes a move of ${seen} bytes of ${tensor.name}, which has ${bytes}`);
-}
-
-function requireTransform(transform: number, field: string): void {
-  const cast = castOf(transform);
-  if (!cast || (dtypes[cast.from] !== undefined && dtypes[cast.to] !== undefined)) return;
-  throw malformed(field, `names no pair of dtypes, got ${transform}`);
 }
