@@ -68,6 +68,9 @@ describe('help', () => {
     [['doctor'], 'nccl-ext doctor [options]'],
     [['bench', 'm2n'], 'nccl-ext bench m2n [options]'],
     [['selftest'], 'nccl-ext selftest [options]'],
+    [['plan', 'm2n'], 'nccl-ext plan m2n --from-manifest FILE --to-manifest FILE [options]'],
+    [[], 'plan m2n   Plan the move of a model'],
+    [[], 'bench m2n  Measure'],
   ])('%j --help shows usage, options and examples', async (words, usage) => {
     const { code, stdout, stderr } = await run([...words, '--help']);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
@@ -85,7 +88,7 @@ describe('help', () => {
 describe('wrong use', () => {
   it.each([
     [['refti'], 'There is no command `nccl-ext refti`.', 'Did you mean `nccl-ext refit`?'],
-    [[], '`nccl-ext` needs a command.', 'refit, plan, doctor, bench, selftest'],
+    [[], '`nccl-ext` needs a command.', 'refit, plan m2n, doctor, bench m2n, selftest'],
     [['plan'], '`nccl-ext plan` needs a command.', 'm2n'],
     [['refit', '--form', 'tp=2'], 'has no option --form', 'Did you mean --from?'],
     [
@@ -105,6 +108,7 @@ describe('wrong use', () => {
       'absent.safetensors',
       '',
     ],
+    [['refit', '--report', '/proc/report.html'], '--report /proc/report.html', 'existing folder'],
     [['refit', '--report', 'no/such/folder.html'], '--report no/such/folder.html', 'existing folder'],
     [
       ['plan', 'm2n', '--model', 'Qwen3-0.6B', '--from', 'tp=1', '--to', 'tp=1', '--rank', '9'],
@@ -118,7 +122,12 @@ describe('wrong use', () => {
     ],
     [['bench', 'm2n', '--ranks', '6'], '--ranks is "6"', ''],
     [['selftest', '--group', 'nothing'], 'nothing', ''],
-    [['selftest', '--filter', 'no such case'], 'No case matches', ''],
+    [['selftest', '--filter', 'no such case'], 'No case matches --filter.', 'Leave it out'],
+    [
+      ['selftest', '--group', 'graphs', '--filter', 'no such case'],
+      'No case matches --group and --filter together.',
+      'Leave one of them out.',
+    ],
   ])('%j is 2, says what is wrong and what to do', async (args, message, help) => {
     const { code, stdout, stderr } = await run(args);
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
@@ -182,7 +191,7 @@ describe('refit', () => {
     const { code, stdout, stderr } = await run(['refit', '--checkpoint', join(folder, 'tiny'), ...sides]);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(stdout).toMatch(/^done .*B moved from tp=4 to tp=2,dp=2\n/);
-    expect(stdout).toMatch(/transfer +[\d.]+ (us|ms), [\d.]+ GB\/s/);
+    expect(stdout).toMatch(/transfer +[\d.]+ (us|ms), [\d.]+ [kMG]B\/s/);
     expect(stdout).toContain('no (add --verify)');
     expect(stdout).toContain('embedded backend (no GPU backend is installed)');
   });
@@ -291,6 +300,16 @@ describe('doctor', () => {
     expect(stdout).toMatch(/warn {2}NCCL_EXT_WORKER .*\n *fix: Did you mean NCCL_EXT_WORKERS\?/);
     expect(stdout).toMatch(/FAIL {2}Launcher /);
     expect(stdout).toContain('Not usable as it is');
+  });
+
+  it('has one line that explains a wrong variable, and no line that denies it', async () => {
+    const { code, value } = await json(['doctor'], { NCCL_EXT_TIMEOUT_MS: 'abc' });
+    expect(code).toBe(1);
+    const checks = value.checks as { name: string; status: string; fix?: string }[];
+    expect(checks.find(({ name }) => name === 'Options')).toBeUndefined();
+    expect(checks.find(({ name }) => name === 'Embedded backend')?.fix).toBe(
+      'See the line NCCL_EXT_TIMEOUT_MS.',
+    );
   });
 });
 

@@ -35,8 +35,8 @@ export interface Session {
 /** A leaf of the command tree. */
 export interface Command extends CommandDef {
   readonly meta: { readonly name: string; readonly description: string };
-  /** The arguments as `--help` sums them up. */
-  readonly usage: string;
+  /** The arguments as `--help` sums them up; a line per way to call it. */
+  readonly usage: readonly string[];
   readonly args: ArgsDef;
   readonly examples: readonly Example[];
   readonly run: (context: CittyContext) => Promise<Outcome>;

@@ -35,6 +35,23 @@ export async function findCommand(root: Group, rawArgs: readonly string[]): Prom
   return { node, path, rest };
 }
 
+/** A command that runs, as `plan m2n` below the root. */
+export interface ListedCommand {
+  /** The words that lead to it from the group. */
+  readonly name: string;
+  readonly description: string;
+}
+
+/** Every command below `group` that can be run: groups are listed as what they hold. */
+export async function listCommands(group: Group): Promise<ListedCommand[]> {
+  const lists = Object.entries(group.subCommands).map(async ([name, load]): Promise<ListedCommand[]> => {
+    const node = await load();
+    if (!isGroup(node)) return [{ name, description: node.meta.description }];
+    return (await listCommands(node)).map((one) => ({ ...one, name: `${name} ${one.name}` }));
+  });
+  return (await Promise.all(lists)).flat();
+}
+
 function unknownCommand(path: readonly string[], word: string, names: readonly string[]): NcclExtError {
   const suggestion = nearestName(word, names);
   const full = path.join(' ');

@@ -2,7 +2,9 @@
 // The process behind `nccl-ext`: its arguments, its streams, its signals and its exit code.
 
 import { watchInterruption } from './interruption.js';
-import { runCli } from './run-cli.js';
+
+// Before anything that takes time to load: a signal that comes early must find its handler.
+const interruption = watchInterruption(process);
 
 // A reader that has seen enough (`nccl-ext ... | head`) is no failure.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
@@ -14,8 +16,8 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
 /** Milliseconds that the process gets to end by itself. */
 const graceMs = 2000;
 
-const interruption = watchInterruption(process);
 try {
+  const { runCli } = await import('./run-cli.js');
   process.exitCode = await runCli(process.argv.slice(2), {
     stdout: process.stdout,
     stderr: process.stderr,

@@ -8,7 +8,7 @@ import { checkArguments } from './arguments/check-arguments.js';
 import { type Command, type Group, isGroup, type Outcome, type Session } from './command.js';
 import { root } from './commands/root.js';
 import { exitCodeOf, exitDone, exitFailed } from './exit-code.js';
-import { findCommand } from './find-command.js';
+import { findCommand, listCommands } from './find-command.js';
 import { commandLine } from './output/command-line.js';
 import { errorJson, errorText } from './output/error-output.js';
 import { ProgressLine } from './output/progress-line.js';
@@ -81,8 +81,9 @@ async function execute(
   if (rest.includes('--version') || rest.includes('-v')) {
     return { ok: true, json: { ok: true, version }, text: () => `${version}\n` };
   }
+  const names = (await listCommands(node)).map(({ name }) => name);
   throw new NcclExtError('ERR_INVALID_ARGUMENT', `\`${path.join(' ')}\` needs a command.`, {
-    help: `Commands are ${Object.keys(node.subCommands).join(', ')}; see \`${path.join(' ')} --help\`.`,
+    help: `Commands are ${names.join(', ')}; see \`${path.join(' ')} --help\`.`,
     field: 'command',
   });
 }
@@ -109,14 +110,7 @@ async function runLeaf(
 }
 
 async function help(node: Command | Group, path: readonly string[], definitions: ArgsDef): Promise<Outcome> {
-  const subCommands = isGroup(node)
-    ? await Promise.all(
-        Object.entries(node.subCommands).map(async ([name, load]) => ({
-          name,
-          description: (await load()).meta.description,
-        })),
-      )
-    : [];
+  const subCommands = isGroup(node) ? await listCommands(node) : [];
   const usage = { path, node, definitions, subCommands };
   return {
     ok: true,

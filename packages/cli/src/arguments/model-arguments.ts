@@ -17,6 +17,12 @@ import type { ArgsDef } from 'citty';
 import { type Arguments, wrongValue } from './arguments.js';
 import { readJson } from './read-json.js';
 
+/** Two manifests say everything; anything else needs the shapes of a model. */
+export const modelUsage: readonly string[] = [
+  '(--checkpoint PATH | --model NAME) --from SIZES --to SIZES [options]',
+  '--from-manifest FILE --to-manifest FILE [options]',
+];
+
 export const modelArguments: ArgsDef = {
   checkpoint: {
     type: 'string',

@@ -17,7 +17,7 @@ const stepBytes = 2 ** 20;
 
 export const benchM2nCommand: Command = defineLeaf({
   meta: { name: 'm2n', description: 'Measure reshards against the copy ceiling of this machine' },
-  usage: '[options]',
+  usage: ['[options]'],
   args: {
     ranks: {
       type: 'string',

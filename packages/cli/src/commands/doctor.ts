@@ -13,7 +13,7 @@ import { optionChecks } from '../doctor/option-checks.js';
 
 export const doctorCommand: Command = defineLeaf({
   meta: { name: 'doctor', description: 'Check this machine; every line that is not right says its fix' },
-  usage: '[options]',
+  usage: ['[options]'],
   examples: [
     { what: 'What runs here, and what would improve it', line: 'nccl-ext doctor' },
     { what: 'For a bug report', line: 'nccl-ext doctor --json' },

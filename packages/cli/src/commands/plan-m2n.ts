@@ -3,7 +3,7 @@
 
 import { NcclExtError } from '@nccl-ext/core';
 import { planRefit, type TransferPlan } from '@nccl-ext/m2n';
-import { modelArguments, modelFiles, readModelInput } from '../arguments/model-arguments.js';
+import { modelArguments, modelFiles, modelUsage, readModelInput } from '../arguments/model-arguments.js';
 import { type Command, defineLeaf, type Outcome, type Session } from '../command.js';
 import { requireOutput, writeWhole } from '../output/write-file.js';
 import { planJson } from '../plan/plan-json.js';
@@ -14,7 +14,7 @@ export const planM2nCommand: Command = defineLeaf({
     name: 'm2n',
     description: 'Plan the move of a model between two layouts: bytes, links, one rank’s program',
   },
-  usage: '(--checkpoint PATH | --model NAME) --from SIZES --to SIZES [options]',
+  usage: modelUsage,
   args: {
     ...modelArguments,
     rank: { type: 'string', valueHint: 'R', description: 'Whose program to make; default 0' },

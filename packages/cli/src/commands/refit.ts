@@ -3,7 +3,7 @@
 
 import { refit, refitReport } from '@nccl-ext/m2n';
 import { backendArguments, readBackendInput } from '../arguments/backend-arguments.js';
-import { modelArguments, modelFiles, readModelInput } from '../arguments/model-arguments.js';
+import { modelArguments, modelFiles, modelUsage, readModelInput } from '../arguments/model-arguments.js';
 import { type Command, defineLeaf, type Outcome, type Session } from '../command.js';
 import { requireOutput, writeWhole } from '../output/write-file.js';
 import { refitJson } from '../refit/refit-json.js';
@@ -11,7 +11,7 @@ import { refitText } from '../refit/refit-text.js';
 
 export const refitCommand: Command = defineLeaf({
   meta: { name: 'refit', description: 'Move the parameters of a model from one layout to another' },
-  usage: '(--checkpoint PATH | --model NAME) --from SIZES --to SIZES [options]',
+  usage: modelUsage,
   args: {
     ...modelArguments,
     ...backendArguments,

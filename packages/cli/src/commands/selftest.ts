@@ -9,7 +9,7 @@ import { selftestJson, selftestText } from '../selftest/selftest-report.js';
 
 export const selftestCommand: Command = defineLeaf({
   meta: { name: 'selftest', description: 'Run the conformance cases on this machine' },
-  usage: '[options]',
+  usage: ['[options]'],
   args: {
     group: {
       type: 'string',
@@ -39,16 +39,7 @@ async function runSelftest({ arguments: args, env, signal, progress }: Session):
     ...(filter === undefined ? {} : { filter }),
     ...(maxRanks === undefined ? {} : { maxRanks }),
   });
-  if (cases.length === 0) {
-    throw new NcclExtError(
-      'ERR_INVALID_ARGUMENT',
-      'No case matches --group, --filter and --ranks together.',
-      {
-        help: 'Leave one of them out.',
-        field: '--filter',
-      },
-    );
-  }
+  if (cases.length === 0) throw noCase(['group', 'filter', 'ranks'].filter((name) => args.has(name)));
   const summary = await runCases(cases, {
     signal,
     world: (request) => localWorld({ ...request, backend, workers, signal }),
@@ -60,4 +51,17 @@ async function runSelftest({ arguments: args, env, signal, progress }: Session):
     json: selftestJson(summary, backend),
     text: (style) => selftestText(summary, backend, style),
   };
+}
+
+/** The options that were given leave nothing; at least one is, because without any there are cases. */
+function noCase(given: readonly string[]): NcclExtError {
+  const options = given.map((name) => `--${name}`);
+  const message = `No case matches ${options.join(' and ')}${options.length > 1 ? ' together' : ''}.`;
+  return new NcclExtError('ERR_INVALID_ARGUMENT', message, {
+    help:
+      options.length > 1
+        ? 'Leave one of them out.'
+        : `Leave it out, or give another; \`nccl-ext selftest --json\` lists the names of cases.`,
+    field: options.join(', '),
+  });
 }

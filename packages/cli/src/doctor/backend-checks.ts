@@ -10,7 +10,7 @@ import {
   type PackageReport,
   type World,
 } from '@nccl-ext/core';
-import { absent, type Check, failed, ok } from './check.js';
+import { absent, type Check, failed, fixOf, ok } from './check.js';
 
 /** The checks, and the backend that would run (undefined: none would). */
 export interface BackendFindings {
@@ -43,10 +43,7 @@ function packageCheck(
   if (problem !== undefined)
     return failed(title, problem, `Reinstall it: npm i --force ${title}@${report.coreVersion}.`);
   if (installed) return ok(title, `${version} in ${path}`);
-  return absent(
-    title,
-    `npm i ${title}@${report.coreVersion} for GPUs with CUDA ${name.slice('cuda'.length)}.`,
-  );
+  return absent(title, `npm i ${title} for GPUs with CUDA ${name.slice('cuda'.length)}.`);
 }
 
 function driverCheck({ driver }: BackendReport): Check {
@@ -64,7 +61,7 @@ async function gpuFacts(backend: BackendChoice): Promise<Check[]> {
     world = await localWorld({ ranks: 1, backend });
   } catch (error) {
     if (!NcclExtError.is(error)) throw error;
-    return [failed('GPUs', error.message.split('\n')[0]!, error.help ?? reinstall)];
+    return [failed('GPUs', error.message.split('\n')[0]!, fixOf(error, reinstall))];
   }
   try {
     const details = Object.entries(world.backend.details).map(([name, value]) => ok(name, value));

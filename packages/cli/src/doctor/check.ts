@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A line of `nccl-ext doctor`.
 
+import { NcclExtError } from '@nccl-ext/core';
+
 /**
  * - `ok`: works.
  * - `absent`: not there and not needed for what runs now; `fix` says how to get it.
@@ -32,4 +34,12 @@ export function warning(name: string, found: string, fix: string): Check {
 
 export function failed(name: string, found: string, fix: string): Check {
   return { name, status: 'failed', found, fix };
+}
+
+/** What to do about an error where `otherwise` is the last resort. A wrong variable has a line that says what is allowed. */
+export function fixOf(error: unknown, otherwise: string): string {
+  if (!NcclExtError.is(error)) return otherwise;
+  if (error.help === undefined && error.code === 'ERR_INVALID_ARGUMENT' && error.field !== undefined)
+    return `See the line ${error.field}.`;
+  return error.help ?? otherwise;
 }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every line of doctor that is not right says its fix.
 
+import { NcclExtError } from '@nccl-ext/core';
 import { describe, expect, it } from 'vitest';
 import { styleFor } from '../output/style.js';
 import { backendChecks } from './backend-checks.js';
-import { failed, ok, warning } from './check.js';
+import { failed, fixOf, ok, warning } from './check.js';
 import { doctorText } from './doctor-text.js';
 import { launcherCheck } from './launcher-check.js';
 import { nodeCheck } from './machine-checks.js';
@@ -33,6 +34,15 @@ describe('backendChecks', () => {
     );
     for (const { status, fix } of checks) expect(fix === undefined).toBe(status === 'ok');
     expect(checks.some(({ status }) => status === 'failed')).toBe(false);
+  });
+});
+
+describe('fixOf', () => {
+  it('refers a wrong variable to its line, and leaves a bug to be reported', () => {
+    const wrong = new NcclExtError('ERR_INVALID_ARGUMENT', 'X is "abc".', { field: 'X' });
+    expect(fixOf(wrong, 'report it')).toBe('See the line X.');
+    expect(fixOf(new NcclExtError('ERR_TIMEOUT', 'late', { help: 'wait' }), 'report it')).toBe('wait');
+    expect(fixOf(new Error('odd'), 'report it')).toBe('report it');
   });
 });
 

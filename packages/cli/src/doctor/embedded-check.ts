@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Does the embedded backend work here: two ranks in this process, a tensor from one to the other.
 
-import { layout, localWorld, mesh, NcclExtError, shard, type World } from '@nccl-ext/core';
+import { layout, localWorld, mesh, shard, type World } from '@nccl-ext/core';
 import { reshard } from '@nccl-ext/m2n';
-import { timeText } from '../output/units.js';
-import { type Check, failed, ok } from './check.js';
+import { binaryBytesText, timeText } from '../output/units.js';
+import { type Check, failed, fixOf, ok } from './check.js';
 
 const name = 'Embedded backend';
 const report = 'Report it with the output of `nccl-ext doctor --json`.';
@@ -22,11 +22,11 @@ export async function embeddedCheck(): Promise<Check> {
     }
   } catch (error) {
     const { message } = error as Error;
-    return failed(name, message.split('\n')[0]!, (NcclExtError.is(error) ? error.help : undefined) ?? report);
+    return failed(name, message.split('\n')[0]!, fixOf(error, report));
   }
   return ok(
     name,
-    `2 ranks moved a tensor of ${elements * 4} bytes, ${timeText(performance.now() - began)} with start and end`,
+    `2 ranks moved a tensor of ${binaryBytesText(elements * 4)}, ${timeText(performance.now() - began)} with start and end`,
   );
 }
 

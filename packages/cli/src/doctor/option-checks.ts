@@ -23,7 +23,7 @@ export interface OptionLine {
 
 export interface OptionFindings {
   readonly options: readonly OptionLine[];
-  /** One check for all options that are right, one for each that is wrong, one for each unknown variable. */
+  /** One check for each option that is wrong, or one for all when none is; one for each unknown variable. */
   readonly checks: readonly Check[];
   /** The choice of backend; `auto` when the variable that says it is wrong. */
   readonly backend: Options['backend'];
@@ -49,7 +49,11 @@ export function optionChecks(env: Environment): OptionFindings {
   const summary =
     set.length === 0 ? 'all have their defaults' : `${set.map(({ variable }) => variable).join(', ')} set`;
   const backend = options.find(({ option }) => option === 'backend')?.value as Options['backend'] | undefined;
-  return { options, checks: [ok('Options', summary), ...wrong, ...unknown], backend: backend ?? 'auto' };
+  return {
+    options,
+    checks: [...(wrong.length === 0 ? [ok('Options', summary)] : wrong), ...unknown],
+    backend: backend ?? 'auto',
+  };
 }
 
 // One variable at a time, so that one that is wrong does not hide the others.

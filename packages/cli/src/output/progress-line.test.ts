@@ -51,7 +51,7 @@ describe('ProgressLine', () => {
     expect(lines).toEqual([
       'load    0 %  0 B of 1.00 kB',
       'move    0 %  0 B of 2.00 kB',
-      'move   50 %  1.00 kB of 2.00 kB  0.00 GB/s  1.00 ms left',
+      'move   50 %  1.00 kB of 2.00 kB  1.00 MB/s  1.00 ms left',
       '',
     ]);
   });

@@ -37,6 +37,7 @@ describe('binaryBytesText', () => {
 describe('timeText', () => {
   it.each([
     [0, '0 ms'],
+    [0.00052, '0.520 us'],
     [0.0152, '15.2 us'],
     [0.9994, '999 us'],
     [0.9996, '1.00 ms'],
@@ -51,8 +52,22 @@ describe('timeText', () => {
   });
 });
 
-it('writes rates, ratios and counts with their units', () => {
-  expect(rateText(9.4844)).toBe('9.48 GB/s');
+describe('rateText', () => {
+  it.each([
+    [1200, '1200 GB/s'],
+    [9.4844, '9.48 GB/s'],
+    [0.9996, '1.00 GB/s'],
+    [0.9994, '999 MB/s'],
+    [0.0123, '12.3 MB/s'],
+    [0.000_004_5, '4.50 kB/s'],
+    [0.000_000_012, '12 B/s'],
+    [0, '0 B/s'],
+  ])('%d GB/s is %s', (rate, text) => {
+    expect(rateText(rate)).toBe(text);
+  });
+});
+
+it('writes ratios and counts with their units', () => {
   expect(ratioText(1)).toBe('1.00 x');
   expect(countText(1, 'rank')).toBe('1 rank');
   expect(countText(2048, 'rank')).toBe('2,048 ranks');

@@ -37,8 +37,9 @@ export function timeText(milliseconds: number): string {
   return `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
 }
 
-/** A rate in 10^9 bytes per second. */
+/** A rate in 10^9 bytes per second, in smaller units where it is small, as in `9.48 GB/s`, `12.0 MB/s`. */
 export function rateText(gigabytesPerSecond: number): string {
+  if (gigabytesPerSecond < 0.9995) return `${bytesText(gigabytesPerSecond * 1e9)}/s`;
   return `${digits(gigabytesPerSecond)} GB/s`;
 }
 
@@ -53,6 +54,7 @@ export function ratioText(ratio: number): string {
 }
 
 function digits(value: number): string {
+  if (value < 0.9995) return value.toPrecision(3);
   if (value >= 99.95) return value.toFixed(0);
   return value >= 9.995 ? value.toFixed(1) : value.toFixed(2);
 }

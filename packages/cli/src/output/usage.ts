@@ -3,6 +3,7 @@
 
 import type { ArgsDef } from 'citty';
 import { type Command, type Group, isGroup } from '../command.js';
+import type { ListedCommand } from '../find-command.js';
 import type { Style } from './style.js';
 import { table } from './table.js';
 import { wrap } from './wrap.js';
@@ -11,7 +12,7 @@ export interface Usage {
   readonly path: readonly string[];
   readonly node: Command | Group;
   readonly definitions: ArgsDef;
-  readonly subCommands: readonly { readonly name: string; readonly description: string }[];
+  readonly subCommands: readonly ListedCommand[];
 }
 
 /** Width of descriptions, so that lines fit 100 columns. */
@@ -19,10 +20,10 @@ const descriptionWidth = 70;
 
 export function usageText({ path, node, definitions, subCommands }: Usage, style: Style): string {
   const full = path.join(' ');
-  const usage = isGroup(node) ? 'COMMAND [options]' : node.usage;
+  const usage = isGroup(node) ? ['COMMAND [options]'] : node.usage;
   const sections = [
     `${node.meta.description}\n`,
-    section('Usage', `  ${full} ${usage}\n`),
+    section('Usage', usage.map((line) => `  ${full} ${line}\n`).join('')),
     subCommands.length === 0
       ? ''
       : section(

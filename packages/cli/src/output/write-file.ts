@@ -2,9 +2,9 @@
 // Files that a command writes appear whole under their name or not at all, and a path that cannot work is refused before any work.
 
 import { randomUUID } from 'node:crypto';
-import { constants, type Stats } from 'node:fs';
-import { access, rename, rm, stat, writeFile } from 'node:fs/promises';
-import { dirname, extname, resolve } from 'node:path';
+import type { Stats } from 'node:fs';
+import { rename, rm, stat, writeFile } from 'node:fs/promises';
+import { dirname, extname, join, resolve } from 'node:path';
 import { NcclExtError } from '@nccl-ext/core';
 
 /** Writes `text` to `path` by way of a temporary file beside it; after an abort or a failure nothing is left. */
@@ -63,11 +63,22 @@ async function problemOf(
     if (self !== undefined && read?.ino === self.ino && read.dev === self.dev)
       return `is ${input}, which the command reads`;
   }
-  const writable = await access(folder, constants.W_OK).then(
-    () => true,
-    () => false,
-  );
-  return writable ? undefined : `lies in a folder that cannot be written: ${folder}`;
+  const refusal = await probe(folder);
+  return refusal === undefined
+    ? undefined
+    : `lies in a folder that cannot be written: ${folder} (${refusal})`;
+}
+
+/** Why no file can be made in `folder`. Only trying tells: permissions say nothing of read-only and of virtual file systems. */
+async function probe(folder: string): Promise<string | undefined> {
+  const path = join(folder, `.nccl-ext-${randomUUID()}.tmp`);
+  try {
+    await writeFile(path, '', { flag: 'wx' });
+    await rm(path, { force: true });
+    return undefined;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code ?? String(error);
+  }
 }
 
 function statOf(path: string): Promise<Stats | undefined> {

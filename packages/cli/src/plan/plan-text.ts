@@ -49,7 +49,7 @@ export function planText(
   return [
     `${style.green('planned')} ${style.bold(`${input.from} to ${input.to}`)}\n`,
     table(rows.map(([name, value]) => [style.dim(name!), value!])),
-    style.bold('Bytes per link'),
+    style.bold('Bytes per link of the planned topology'),
     table(links, { right: [1] }),
   ].join('\n');
 }
@@ -58,5 +58,5 @@ function predicted({ seconds, lowerBoundSeconds, bottleneck }: Prediction): stri
   if (bottleneck === undefined) return '0 ms';
   const { rank, direction, link, bytes } = bottleneck;
   const limit = `rank ${rank} ${direction} ${bytesText(bytes)} over ${link}`;
-  return `${timeText(seconds * 1000)} on this topology, at least ${timeText(lowerBoundSeconds * 1000)}; ${limit}`;
+  return `${timeText(seconds * 1000)} on the planned topology, at least ${timeText(lowerBoundSeconds * 1000)}; ${limit}`;
 }

@@ -13,19 +13,21 @@ export function refitText({ result, input, report, backendReason }: RefitFacts, 
     lowerBoundBytes === 0
       ? 'nothing has to travel'
       : `lower bound ${bytesText(lowerBoundBytes)}, ${ratioText(wireBytes / lowerBoundBytes)}`;
+  // Links belong to the planned topology; the ranks of the embedded backend are threads.
+  const way = result.backend === 'embedded' ? ', between threads of this process' : '';
   const rows: string[][] = [
     ['model', `${input.name}: ${countText(result.tensors, 'tensor')}, ${bytesText(parameterBytes)}`],
     ['values', result.values],
     ['from', input.from],
     ['to', input.to],
     ['ranks', `${countText(result.ranks, 'rank')} on the ${result.backend} backend (${backendReason})`],
-    ['wire', `${bytesText(wireBytes)} between ranks (${against})`],
-    ['local', `${bytesText(localBytes)} within ranks`],
+    ['wire', `${bytesText(wireBytes)} from one rank to another${way} (${against})`],
+    ['local', `${bytesText(localBytes)} copied within ranks`],
     ['plan', timeText(planMs)],
     ['load', timeText(loadMs)],
     ['transfer', `${timeText(transferMs)}, ${style.bold(rateText(result.gigabytesPerSecond))}`],
     ['verified', verified(result.verified, checkMs, style)],
-    ['version', String(result.version)],
+    ['weights', `version ${result.version} on every rank`],
   ];
   if (report !== undefined) rows.push(['report', report]);
   const moved = `${bytesText(wireBytes + localBytes)} moved`;

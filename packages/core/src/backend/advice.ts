@@ -13,8 +13,8 @@ export function bestFor(driver: string): CudaName | undefined {
 }
 
 /** How to get a GPU backend. `wanted`: the one that was asked for by name. */
-export function installAdvice(driver: string | undefined, coreVersion: string, wanted?: CudaName): string {
-  const install = (name: CudaName): string => `\`npm i @nccl-ext/${name}@${coreVersion}\``;
+export function installAdvice(driver: string | undefined, wanted?: CudaName): string {
+  const install = (name: CudaName): string => `\`npm i @nccl-ext/${name}\``;
   if (driver === undefined) {
     return `No NVIDIA driver was found. With one, run ${install(wanted ?? 'cuda13')}, ${useEmbedded}`;
   }

@@ -68,7 +68,7 @@ export function describeBackends(
     }),
   };
   try {
-    const selection = selectBackend(choice, found, machine.driver, coreVersion);
+    const selection = selectBackend(choice, found, machine.driver);
     if (selection.kind !== 'embedded') checkPackage(selection.found, machine, coreVersion);
     return { ...facts, chosen: selection.kind, reason: selection.reason, error: undefined };
   } catch (error) {

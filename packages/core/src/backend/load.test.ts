@@ -84,16 +84,16 @@ describe('no backend installed', () => {
     expect(await loadBackend('auto', context({}))).toEqual({ kind: 'embedded' });
     expect(emitted).toHaveBeenCalledTimes(1);
     expect(emitted).toHaveBeenCalledWith(
-      expect.stringContaining('Driver 580.159.03 found: run `npm i @nccl-ext/cuda13@0.2.0`'),
+      expect.stringContaining('Driver 580.159.03 found: run `npm i @nccl-ext/cuda13`'),
       { type: 'NcclExtWarning', code: 'NCCL_EXT_EMBEDDED_BACKEND' },
     );
     emitted.mockRestore();
   });
 
   it.each([
-    [undefined, 'No NVIDIA driver was found. With one, run `npm i @nccl-ext/cuda13@0.2.0`'],
-    ['580.159.03', 'Driver 580.159.03 found: run `npm i @nccl-ext/cuda13@0.2.0`'],
-    ['570.86.10', 'Driver 570.86.10 found: run `npm i @nccl-ext/cuda12@0.2.0`'],
+    [undefined, 'No NVIDIA driver was found. With one, run `npm i @nccl-ext/cuda13`'],
+    ['580.159.03', 'Driver 580.159.03 found: run `npm i @nccl-ext/cuda13`'],
+    ['570.86.10', 'Driver 570.86.10 found: run `npm i @nccl-ext/cuda12`'],
     ['470.57.02', 'Driver 470.57.02 found, but CUDA 12 needs >= 525: update it'],
   ])('cuda is refused with advice for driver %s', async (driver, advice) => {
     const error = await refusal('cuda', context({}, driver === undefined ? {} : { driver }));
@@ -105,7 +105,7 @@ describe('no backend installed', () => {
     const error = await refusal('cuda13', context({}, { driver: '550.90.07' }));
     expect(error).toMatchObject({ code: 'ERR_BACKEND_MISSING', expected: 'cuda13' });
     expect(error.message).toContain('@nccl-ext/cuda13 is not installed.');
-    expect(error.help).toContain('CUDA 13 needs >= 580: update it, or run `npm i @nccl-ext/cuda12@0.2.0`');
+    expect(error.help).toContain('CUDA 13 needs >= 580: update it, or run `npm i @nccl-ext/cuda12`');
   });
 });
 

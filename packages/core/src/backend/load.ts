@@ -37,9 +37,9 @@ export async function loadBackend(
   context: LoaderContext = processContext(),
 ): Promise<LoadedBackend> {
   const { bases, machine, coreVersion } = context;
-  const selection = selectBackend(choice, discoverPackages(bases), machine.driver, coreVersion);
+  const selection = selectBackend(choice, discoverPackages(bases), machine.driver);
   if (selection.kind === 'embedded') {
-    if (selection.byDefault) warnOnce(installAdvice(machine.driver(), coreVersion));
+    if (selection.byDefault) warnOnce(installAdvice(machine.driver()));
     return { kind: 'embedded' };
   }
   const { found } = selection;

@@ -26,7 +26,6 @@ export function selectBackend(
   choice: BackendChoice,
   found: readonly FoundPackage[],
   driver: () => string | undefined,
-  coreVersion: string,
 ): Selection {
   if (choice === 'embedded') {
     return { kind: 'embedded', reason: 'the embedded backend was asked for', byDefault: false };
@@ -58,7 +57,7 @@ export function selectBackend(
     seen: readonly FoundPackage[],
   ): NcclExtError {
     return new NcclExtError('ERR_BACKEND_MISSING', message, {
-      help: installAdvice(driver(), coreVersion, wanted),
+      help: installAdvice(driver(), wanted),
       field: 'backend',
       expected: choice,
       seen: seen.map(labelOf),

@@ -3,6 +3,7 @@
 
 import { linkClasses } from '@nccl-ext/core';
 import type { TransferPlan } from '../plan/transfer-plan.js';
+import type { RefitResult } from '../refit/refit-result.js';
 import { formatBytes, formatPercent, threeDigits } from './format.js';
 import { type Html, html } from './html.js';
 import type { RankTraffic } from './rank-traffic.js';
@@ -10,11 +11,11 @@ import type { RankTraffic } from './rank-traffic.js';
 /** More bars than this are no picture; the rest is left to the plan. */
 const maxBars = 64;
 
-export function byteSections(plan: TransferPlan, traffic: RankTraffic): Html {
-  return html`${linkSection(plan)}${rankSection(plan, traffic)}`;
+export function byteSections({ plan, backend }: RefitResult, traffic: RankTraffic): Html {
+  return html`${linkSection(plan, backend)}${rankSection(plan, traffic)}`;
 }
 
-function linkSection({ totals, topology }: TransferPlan): Html {
+function linkSection({ totals, topology }: TransferPlan, backend: string): Html {
   const { bytesByLink } = totals;
   const whole = linkClasses.reduce((sum, name) => sum + bytesByLink[name], 0);
   const rows = linkClasses
@@ -28,9 +29,13 @@ function linkSection({ totals, topology }: TransferPlan): Html {
     totals.interDomainLowerBoundBytes > 0
       ? `${formatBytes(totals.interDomainBytes)} cross NVLink domains; at least ${formatBytes(totals.interDomainLowerBoundBytes)} must.`
       : 'Nothing has to cross NVLink domains.';
-  return html`<section><h2>Bytes per link</h2><div class="scroll"><table>
+  const ran =
+    backend === 'embedded'
+      ? 'This run used none of these links: its ranks were threads of one process.'
+      : 'Bandwidths and latencies are nominal, not those of this run.';
+  return html`<section><h2>Bytes per link <small>of the planned topology</small></h2><div class="scroll"><table>
 <thead><tr><th>link</th><th class="n">bytes</th><th class="n">share</th><th class="n">nominal bandwidth per rank</th><th class="n">latency</th></tr></thead>
-<tbody>${rows}</tbody></table></div><p class="note">${domains} Bandwidths are those of the planned topology, not of this run.</p></section>`;
+<tbody>${rows}</tbody></table></div><p class="note">${domains} ${ran}</p></section>`;
 }
 
 function rankSection({ totals }: TransferPlan, { sent, received, local }: RankTraffic): Html {

@@ -1,7 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Numbers of the report: three significant digits and a unit. Bytes read as in the pictures.
 
-export { bytesText as formatBytes } from '../plan/explain/explanation-text.js';
+import { bytesText } from '../plan/explain/explanation-text.js';
+
+export { bytesText as formatBytes };
+
+/** A rate in 10^9 bytes per second, in smaller units where it is small. */
+export function formatRate(gigabytesPerSecond: number): string {
+  if (gigabytesPerSecond < 0.9995) return `${bytesText(gigabytesPerSecond * 1e9)}/s`;
+  return `${threeDigits(gigabytesPerSecond)} GB/s`;
+}
 
 export function formatMilliseconds(ms: number): string {
   return ms < 999.5 ? `${threeDigits(ms)} ms` : `${threeDigits(ms / 1000)} s`;
@@ -27,6 +35,7 @@ export function formatRanks(ranks: Iterable<number>): string {
 }
 
 export function threeDigits(value: number): string {
+  if (value < 0.9995) return value.toPrecision(3);
   if (value >= 99.95) return value.toFixed(0);
   return value >= 9.995 ? value.toFixed(1) : value.toFixed(2);
 }

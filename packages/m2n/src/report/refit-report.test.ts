@@ -85,6 +85,18 @@ describe('refitReport', () => {
     expect(report).toContain('first.weight');
   });
 
+  it('does not pass the links of the topology off as those of the run', () => {
+    expect(report).toContain('Bytes per link <small>of the planned topology</small>');
+    expect(report).toContain('This run used none of these links');
+    expect(refitReport({ ...result, backend: 'cuda13' })).not.toContain('used none of these links');
+  });
+
+  it('lets a path in the heading break after its slashes', () => {
+    expect(refitReport(result, { model: 'folder/model.safetensors' })).toContain(
+      '<h1>folder/<wbr>model.safetensors<wbr></h1>',
+    );
+  });
+
   it('does without context and says when nothing was verified', () => {
     const bare = refitReport({ ...result, verified: false, checkMs: 0.01 });
     expect(bare).toContain('not verified');

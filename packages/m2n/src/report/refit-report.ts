@@ -4,7 +4,7 @@
 import { version } from '@nccl-ext/core';
 import type { RefitResult } from '../refit/refit-result.js';
 import { byteSections } from './byte-sections.js';
-import { type Html, html } from './html.js';
+import { type Html, type HtmlValue, html } from './html.js';
 import { phaseSection } from './phase-section.js';
 import { pictureSections } from './picture-sections.js';
 import { rankTraffic } from './rank-traffic.js';
@@ -51,7 +51,7 @@ export function refitReport(result: RefitResult, context: ReportContext = {}): s
 <body>
 <header>
 <p class="brand">nccl-ext refit</p>
-<h1>${model}</h1>
+<h1>${breakable(model)}</h1>
 <p class="route"><b>${from}</b><span class="arrow" aria-label="to">→</span><b>${to}</b>${badge(result.verified)}</p>
 </header>
 <main>
@@ -59,7 +59,7 @@ ${summaryTiles(result)}
 ${phaseSection(result)}
 ${sideSection(result.plan, { from, to })}
 ${pictureSections(result.plan)}
-${byteSections(result.plan, traffic)}
+${byteSections(result, traffic)}
 ${tensorSection(result.plan)}
 ${factSection(result, context)}
 </main>
@@ -67,6 +67,11 @@ ${factSection(result, context)}
 </html>
 `;
   return page.text;
+}
+
+/** Paths may break after a slash, before they break anywhere. */
+function breakable(text: string): HtmlValue {
+  return text.split(/(?<=\/)/).map((part) => html`${part}<wbr>`);
 }
 
 function badge(verified: boolean): Html {
@@ -78,7 +83,7 @@ function badge(verified: boolean): Html {
 function factSection(result: RefitResult, { command, date = new Date() }: ReportContext): Html {
   const facts: readonly (readonly [string, string | undefined])[] = [
     ['Plan digest', result.plan.digest],
-    ['Version on every rank', String(result.version)],
+    ['Version of the weights', String(result.version)],
     ['Values', result.values],
     ['Backend', result.backend],
     ['Command', command],

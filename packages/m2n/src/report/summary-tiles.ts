@@ -2,7 +2,7 @@
 // The figures that a reader looks for first.
 
 import type { RefitResult } from '../refit/refit-result.js';
-import { formatBytes, formatCount, formatMilliseconds, threeDigits } from './format.js';
+import { formatBytes, formatCount, formatMilliseconds, formatRate } from './format.js';
 import { type Html, html } from './html.js';
 
 export function summaryTiles(result: RefitResult): Html {
@@ -15,7 +15,7 @@ export function summaryTiles(result: RefitResult): Html {
 ${tile('Tensors', formatCount(result.tensors), `${formatBytes(result.parameterBytes)} of parameters`)}
 ${tile('On the wire', formatBytes(wireBytes), bound)}
 ${tile('Within ranks', formatBytes(result.localBytes), 'copied without leaving a rank')}
-${tile('Throughput', `${threeDigits(result.gigabytesPerSecond)} GB/s`, `${formatMilliseconds(result.transferMs)} from first grant to last arrival`)}
+${tile('Throughput', formatRate(result.gigabytesPerSecond), `${formatMilliseconds(result.transferMs)} from first grant to last arrival`)}
 ${tile('Ranks', formatCount(result.ranks), `${result.backend} backend`)}
 ${
   result.verified

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one way in which checkpoint files are refused: the file and the tensor first, then what is wrong.
+// The ways in which checkpoint files are refused: the file and the tensor first, then what is wrong.
 
 import { NcclExtError } from '@nccl-ext/core';
 
-/** An ERR_CHECKPOINT that names the file and, if one is at fault, the tensor. */
+/** An ERR_CHECKPOINT for contents that are wrong; it names the file and, if one is at fault, the tensor. */
 export function checkpointError(
   file: string,
   tensor: string | undefined,
@@ -16,4 +16,14 @@ export function checkpointError(
     field: tensor ?? file,
     cause,
   });
+}
+
+/** An ERR_CHECKPOINT for a path at which there is nothing to read. */
+export function checkpointPathError(
+  path: string,
+  problem: string,
+  help: string,
+  cause?: unknown,
+): NcclExtError {
+  return new NcclExtError('ERR_CHECKPOINT', `${path}: ${problem}`, { help, field: path, cause });
 }

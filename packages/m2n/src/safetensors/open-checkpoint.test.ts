@@ -116,7 +116,7 @@ describe('writeCheckpoint and openCheckpoint', () => {
     const long = new Uint8Array(whole);
     new DataView(long.buffer).setBigUint64(0, 2n ** 63n, true);
     await refused(long, /claims 9223372036854775808 bytes; the format allows 100000000/);
-    await expect(openCheckpoint(join(folder, 'none'))).rejects.toThrow(/does not exist/);
+    await expect(openCheckpoint(join(folder, 'none'))).rejects.toThrow(/does not exist\nCheck the path\.$/);
     await expect(openCheckpoint('/dev/null')).rejects.toThrow(/not a regular file/);
     await mkdir(join(folder, 'no-model'), { recursive: true });
     await expect(openCheckpoint(join(folder, 'no-model'))).rejects.toThrow(/folder without/);

@@ -5,7 +5,7 @@ import { stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { type DimRuns, type DType, NcclExtError } from '@nccl-ext/core';
 import { requireText } from '@nccl-ext/core/extend';
-import { checkpointError } from './checkpoint-error.js';
+import { checkpointError, checkpointPathError } from './checkpoint-error.js';
 import { readIndex } from './index-file.js';
 import { BounceBuffers, readRuns } from './read-runs.js';
 import { openShard, type ShardFile } from './shard-file.js';
@@ -77,12 +77,16 @@ export async function openCheckpoint(path: string): Promise<Checkpoint> {
 
 async function fileOf(path: string): Promise<string> {
   const kind = await kindOf(path);
-  if (kind === undefined) throw checkpointError(path, undefined, 'does not exist');
+  if (kind === undefined) throw checkpointPathError(path, 'does not exist', 'Check the path.');
   if (kind === 'file') return path;
   for (const name of [indexName, singleName]) {
     if ((await kindOf(join(path, name))) === 'file') return join(path, name);
   }
-  throw checkpointError(path, undefined, `is a folder without ${indexName} or ${singleName}`);
+  throw checkpointPathError(
+    path,
+    `is a folder without ${indexName} or ${singleName}`,
+    'Check the path, or name a .safetensors file in it.',
+  );
 }
 
 async function kindOf(path: string): Promise<'file' | 'folder' | undefined> {

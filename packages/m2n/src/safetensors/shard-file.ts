@@ -2,7 +2,7 @@
 // Opens one safetensors file, checks its header against its size and reads byte ranges of it.
 
 import { type FileHandle, open } from 'node:fs/promises';
-import { checkpointError } from './checkpoint-error.js';
+import { checkpointError, checkpointPathError } from './checkpoint-error.js';
 import { type Header, maxHeaderBytes, parseHeader } from './header.js';
 
 /** One read or write of Node ends at 2^31 - 1 bytes; a power of two keeps the following ones aligned. */
@@ -27,7 +27,12 @@ export async function openShard(path: string): Promise<ShardFile> {
   try {
     handle = await open(path);
   } catch (cause) {
-    throw checkpointError(path, undefined, `cannot be opened (${(cause as Error).message})`, cause);
+    const { code, message } = cause as NodeJS.ErrnoException;
+    const help =
+      code === 'ENOENT'
+        ? 'Check the path, and that every file of the checkpoint is there.'
+        : 'Check its permissions.';
+    throw checkpointPathError(path, `cannot be opened (${message})`, help, cause);
   }
   try {
     const { header, dataStart } = await readHeader(handle, path);
@@ -42,7 +47,7 @@ export async function openShard(path: string): Promise<ShardFile> {
 
 async function readHeader(handle: FileHandle, path: string): Promise<{ header: Header; dataStart: number }> {
   const stats = await handle.stat();
-  if (!stats.isFile()) throw checkpointError(path, undefined, 'is not a regular file');
+  if (!stats.isFile()) throw checkpointPathError(path, 'is not a regular file', 'Check the path.');
   if (stats.size < lengthBytes) {
     throw checkpointError(
       path,

@@ -13,13 +13,8 @@ export function explanationText(explanation: PlanExplanation): string {
     `forwarded       ${bytesText(totals.forwardedBytes)}`,
     `local           ${bytesText(totals.localBytes)}`,
     `sent per source ${bytesText(totals.meanRankBytes)} on average, ${bytesText(totals.maxRankBytes)} at most`,
-    `by link         ${
-      linkClasses
-        .filter((name) => totals.bytesByLink[name] > 0)
-        .map((name) => `${name} ${bytesText(totals.bytesByLink[name])}`)
-        .join(', ') || 'nothing'
-    }`,
-    `predicted       ${secondsText(prediction.seconds)}, at least ${secondsText(prediction.lowerBoundSeconds)} (x ${prediction.gap.toFixed(2)})`,
+    `by link         ${linksText(totals.bytesByLink)}`,
+    `predicted       ${secondsText(prediction.seconds)} on the planned topology, at least ${secondsText(prediction.lowerBoundSeconds)} (x ${prediction.gap.toFixed(2)})`,
   ];
   const { bottleneck } = prediction;
   if (bottleneck) {
@@ -44,6 +39,13 @@ function against(bytes: number, bound: number): string {
   return bytes === bound ? ', the lower bound' : `, ${(bytes / bound).toFixed(3)} x the lower bound`;
 }
 
+/** Links are where the topology puts them; the embedded backend has none. */
+function linksText(bytesByLink: PlanExplanation['totals']['bytesByLink']): string {
+  const used = linkClasses.filter((name) => bytesByLink[name] > 0);
+  if (used.length === 0) return 'nothing';
+  return `${used.map((name) => `${name} ${bytesText(bytesByLink[name])}`).join(', ')} (planned topology)`;
+}
+
 function ranksText(list: readonly RankBytes[]): string {
   if (list.length === 0) return 'nothing';
   return list.map(({ rank, bytes }) => `rank ${rank} ${bytesText(bytes)}`).join(', ');
@@ -54,7 +56,8 @@ export function bytesText(bytes: number): string {
   const units = ['B', 'kB', 'MB', 'GB', 'TB', 'PB', 'EB'];
   let unit = 0;
   let value = bytes;
-  while (value >= 1000 && unit < units.length - 1) {
+  // 999.5 would round to "1.00e+3".
+  while (value >= 999.5 && unit < units.length - 1) {
     value /= 1000;
     unit++;
   }
@@ -62,7 +65,8 @@ export function bytesText(bytes: number): string {
 }
 
 function secondsText(seconds: number): string {
-  if (seconds >= 1) return `${seconds.toPrecision(3)} s`;
-  if (seconds >= 1e-3) return `${(seconds * 1e3).toPrecision(3)} ms`;
+  if (seconds >= 999.5) return `${seconds.toFixed(0)} s`;
+  if (seconds >= 0.9995) return `${seconds.toPrecision(3)} s`;
+  if (seconds >= 0.9995e-3) return `${(seconds * 1e3).toPrecision(3)} ms`;
   return `${(seconds * 1e6).toPrecision(3)} us`;
 }

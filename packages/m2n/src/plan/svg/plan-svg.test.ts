@@ -74,12 +74,34 @@ describe('toSVG', () => {
     expect(svg.match(/class="heat tile"/g)).toHaveLength(8);
     expect(svg).toContain('<title>3 to 5: 512 B</title>');
     expect(svg).toContain('4.10 kB between 6 ranks');
+    expect(svg).toContain('on the planned topology, limited by what rank');
+    expect(svg).toContain('the diagonal is local');
   });
 
   it('sums many ranks into groups', () => {
     const svg = planOf('w', 64, 32).toSVG();
     expect(svg).toContain('<title>0-1 to 64-65: 8 B</title>');
     expect(elementsOf(svg).length).toBeGreaterThan(32 * 16);
+    expect(svg).toContain('each stands for 2 ranks');
+    expect(svg).not.toContain('diagonal');
+  });
+
+  it.each([6, 100, 4096, 40_000])('keeps the labels of %i ranks apart and inside', (ranks) => {
+    const svg = planOf('w', ranks / 2, ranks / 2).toSVG();
+    const width = Number(/ width="(\d+)/.exec(svg)![1]);
+    // Wider than a digit of 12 px is in any usual font.
+    const half = (text: string) => (7.5 * text.length) / 2;
+    const across = [...svg.matchAll(/<text x="([\d.]+)" y="([\d.]+)" class="muted middle">([\d-]+)</g)];
+    expect(across.length).toBeGreaterThan(3);
+    let free = 0;
+    for (const [, x, y, text] of across) {
+      expect(Number(x) - half(text!)).toBeGreaterThan(free);
+      expect(Number(y)).toBeGreaterThan(84);
+      free = Number(x) + half(text!);
+    }
+    expect(free).toBeLessThan(width);
+    for (const [, x, text] of svg.matchAll(/<text x="([\d.]+)" y="[\d.]+" class="muted end">([\d-]+)</g))
+      expect(Number(x) - 2 * half(text!)).toBeGreaterThan(10);
   });
 
   it('draws the tiles of a tensor before and after', () => {
