@@ -11,7 +11,7 @@ import type { AffineRun, DimRuns } from './runs.js';
  *
  * @example
  * ```ts
- * firstUncovered(layout.dims[0].runs, layout.shape[0]); // [64, 96] when ranges leave that gap
+ * firstUncovered(held.dims[0]!.runs, held.shape[0]!); // [64, 96]: its ranges leave that gap
  * ```
  */
 export function firstUncovered(

@@ -55,8 +55,8 @@ export interface JoinedSides {
  * extents or disagree in the number of dimensions.
  * @example
  * ```ts
- * const source = manifestSide(parseManifest(trainer, 'trainer.json'), 'source');
- * const destination = manifestSide(parseManifest(engine, 'engine.json'), 'destination', { firstRank: 8 });
+ * const source = manifestSide(parseManifest(trainerDocument, 'trainer.json'), 'source');
+ * const destination = manifestSide(parseManifest(engineDocument, 'engine.json'), 'destination', { firstRank: 8 });
  * const plan = createPlan(joinSides(source, destination));
  * ```
  */
