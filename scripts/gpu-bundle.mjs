@@ -18,7 +18,7 @@ import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { execPath } from 'node:process';
-import { homes } from '../third_party/homes.mjs';
+import { homes, pins } from '../third_party/homes.mjs';
 import { slimFatbin } from '../third_party/slim-fatbin.mjs';
 import { root } from './lib.mjs';
 
@@ -34,12 +34,10 @@ const contract = 'packages/core/src/contract/runtime.ts';
 const output = join(root, 'gpu-bundle');
 const work = mkdtempSync(join(tmpdir(), 'gpu-bundle-'));
 try {
-  rmSync(output, { recursive: true, force: true });
-  mkdirSync(output);
+  mkdirSync(output, { recursive: true });
   writeTree(join(work, 'tree'));
   execFileSync('tar', ['-cJf', join(output, 'tree.tar.xz'), '-C', join(work, 'tree'), '.']);
-  compress(execPath, 'node', '-6');
-  compress(slimNccl(join(work, 'libnccl.so.2')), 'libnccl.so.2', '-3');
+  writeBinaries();
   cpSync(join(root, 'native/tests/gpu/run.sh'), join(output, 'run.sh'));
   report();
 } finally {
@@ -68,6 +66,16 @@ function writeTree(tree) {
   copy(join(root, 'native/tests/node'), 'native/tests/node');
   copy(join(root, 'native/tests/gpu'), 'native/tests/gpu');
   copy(join(root, contract), contract);
+}
+
+/** Node and NCCL take a minute or two to compress; those of an earlier bundle are kept while they are the same. */
+function writeBinaries() {
+  const stamp = join(output, 'binaries.json');
+  const wanted = JSON.stringify({ node: process.version, nccl: pins['nccl-cu13'], architecture });
+  if (existsSync(stamp) && readFileSync(stamp, 'utf8') === wanted) return;
+  compress(execPath, 'node', '-6');
+  compress(slimNccl(join(work, 'libnccl.so.2')), 'libnccl.so.2', '-3');
+  writeFileSync(stamp, wanted);
 }
 
 /** The folder of the package `name` that holds `file`. */

@@ -62,7 +62,13 @@ Status Comm::close(bool broken, Clock::time_point deadline) {
 }
 
 Status Comm::settle(ncclResult_t result, const char* op, Clock::time_point deadline) {
-  while (result == ncclInProgress) {
+  const auto pending = [](ncclResult_t state) { return state == ncclSuccess || state == ncclInProgress; };
+  while (pending(result)) {
+    ncclResult_t state = ncclSuccess;
+    const ncclResult_t asked = api_.ncclCommGetAsyncError(comm_, &state);
+    result = asked == ncclSuccess ? state : asked;
+    if (result == ncclSuccess) return ok();
+    if (result != ncclInProgress) break;
     if (stop_.load()) return fail(ErrorCode::kAborted, op, std::string(op) + " was stopped").ofRank(rank_);
     if (Clock::now() >= deadline) {
       return fail(ErrorCode::kTimeout, op, "NCCL did not finish " + std::string(op) + " in time; a rank may be missing")
@@ -70,11 +76,7 @@ Status Comm::settle(ncclResult_t result, const char* op, Clock::time_point deadl
           .helped("Run with NCCL_DEBUG=INFO to see which rank is missing, or raise the timeout.");
     }
     std::this_thread::sleep_for(kPollEvery);
-    ncclResult_t state = ncclSuccess;
-    const ncclResult_t asked = api_.ncclCommGetAsyncError(comm_, &state);
-    result = asked == ncclSuccess ? state : asked;
   }
-  if (result == ncclSuccess) return ok();
   return ncclFailure(api_, comm_, result, op).ofRank(rank_);
 }
 

@@ -2,7 +2,8 @@
 // One rank's NCCL communicator, non-blocking so that every wait has a deadline and can be stopped.
 //
 // R1 All calls come from one thread, the rank's worker; only the stop flag is shared.
-// R2 NCCL answers ncclInProgress and goes on by itself; settle() asks until it is done.
+// R2 NCCL goes on by itself after a call; settle() asks until it is done. What the call answered says only that it
+//    began: ncclCommWindowRegister of 2.30.7 answers ncclSuccess while its window is still in the making.
 #pragma once
 
 #include <atomic>

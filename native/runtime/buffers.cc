@@ -64,13 +64,19 @@ Status Runtime::freeBuffer(Handle handle) {
   const auto bytes = static_cast<std::int64_t>(buffer->memory.bytes());
   allocatedBytes_ -= bytes;
   dyingBytes_->fetch_add(bytes);
-  // Freeing may wait for kernels of the whole device, and one of them may wait for work of this very thread.
+  buffer->freed = true;
+  if (buffer->leaving == 0) reap(*buffer);
+  return ok();
+}
+
+// Freeing may wait for kernels of the whole device, and one of them may wait for work of this very thread.
+void Runtime::reap(BufferState& buffer) {
+  const auto bytes = static_cast<std::int64_t>(buffer.memory.bytes());
   reaper_->post(
-      [memory = std::make_shared<DeviceMemory>(std::move(buffer->memory)), dying = dyingBytes_, bytes]() mutable {
+      [memory = std::make_shared<DeviceMemory>(std::move(buffer.memory)), dying = dyingBytes_, bytes]() mutable {
         *memory = DeviceMemory();
         dying->fetch_sub(bytes);
       });
-  return ok();
 }
 
 Outcome<std::uint64_t> Runtime::bufferAddress(Handle handle) const {

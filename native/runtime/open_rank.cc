@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/open_rank.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 #include "runtime/barrier.hpp"
@@ -98,8 +99,18 @@ Status openDevice(RankState& rank) {
   return ok();
 }
 
+// Processes start at different times, but one that does not come by the world's own timeout is missing.
+Status meet(RankState& rank, Clock::time_point deadline) {
+  constexpr Timeout kLeast{1000};
+  World& world = *rank.world;
+  const auto wait = std::min(deadline, Clock::now() + std::max(world.timeout, kLeast));
+  const Outcome<std::vector<Bytes>> here = world.meeting->gather(rank.rank, {kOp, "here", {}}, wait);
+  return here ? ok() : Status(here.error());
+}
+
 Status tryOpen(RankState& rank, Clock::time_point deadline) {
   World& world = *rank.world;
+  if (Status met = meet(rank, deadline); !met) return met;
   if (Status device = openDevice(rank); !device) return device;
   if (Status loaded = cudaStatus(preloadBarrier(), rank, "loading kernels"); !loaded) return loaded;
   Outcome<ncclUniqueId> id = shareUniqueId(rank, deadline);

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/pinned.hpp"
 
+#include <cstdlib>
 #include <cstring>
+#include <mutex>
 #include <new>
+#include <unordered_set>
 
 #include "runtime/cuda_error.hpp"
 
@@ -10,6 +13,23 @@ namespace nccl_ext {
 namespace {
 
 constexpr std::size_t kBoxesPerPage = 256;
+
+// The words of all ranks of the process.
+struct LiveWords {
+  std::mutex mutex;
+  std::unordered_set<RankWords*> all;
+};
+
+// Made by the first rank, when CUDA has started, so that it runs before CUDA ends; never destroyed, because ranks may
+// outlive static objects.
+LiveWords& liveWords() {
+  static LiveWords& live = *[] {
+    auto* made = new LiveWords();
+    (void)std::atexit(PinnedCells::stopAll);
+    return made;
+  }();
+  return live;
+}
 
 }  // namespace
 
@@ -34,7 +54,25 @@ Outcome<std::unique_ptr<PinnedCells>> PinnedCells::create() {
   static_assert(sizeof(RankWords) == sizeof(DeviceStatus));
   cells->words_ = new (cells->free_.back()) RankWords();
   cells->free_.pop_back();
+  LiveWords& live = liveWords();
+  const std::lock_guard<std::mutex> lock(live.mutex);
+  live.all.insert(cells->words_);
   return cells;
+}
+
+PinnedCells::~PinnedCells() {
+  LiveWords& live = liveWords();
+  const std::lock_guard<std::mutex> lock(live.mutex);
+  live.all.erase(words_);
+}
+
+void PinnedCells::stopAll() {
+  LiveWords& live = liveWords();
+  const std::lock_guard<std::mutex> lock(live.mutex);
+  for (RankWords* words : live.all) {
+    if (peek<kSystem>(words->stop) == 0)
+      publish<kSystem>(words->stop, static_cast<std::int32_t>(ErrorCode::kAborted));
+  }
 }
 
 DeviceStatus* PinnedCells::take() {

@@ -25,6 +25,11 @@ class PinnedCells {
  public:
   // The first page. ERR_OUT_OF_MEMORY.
   static Outcome<std::unique_ptr<PinnedCells>> create();
+  ~PinnedCells();
+
+  // Ends every wait on the devices of this process with ERR_ABORTED. Runs when the process exits: CUDA's own end waits
+  // for kernels, and after process.exit() nothing else stopped them (seen: exit took the barrier's whole deadline).
+  static void stopAll();
 
   RankWords& words() { return *words_; }
   // A cleared box; null when no page can be had.

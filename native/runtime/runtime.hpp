@@ -135,6 +135,9 @@ class Runtime {
   void poison(RankState& rank, const ErrorRecord& reason);
   void tellLocals(World& world, int lost);
 
+  // buffers.cc
+  void reap(BufferState& buffer);
+
   // streams.cc
   Status admit(StreamState& stream, int entries, const char* op);
   Status commit(const Stream& stream, Operation operation, cudaError_t result, const char* op);

@@ -11,10 +11,12 @@ namespace {
 
 constexpr const char* kOp = "registerWindow";
 
-// What a rank brings: empty when its buffer is fine, else why it is not.
+// What a rank brings: empty when its buffer is fine, else the code and why it is not.
 Bytes verdictOf(const std::optional<ErrorRecord>& problem) {
   if (!problem) return {};
-  return Bytes(problem->detail.begin(), problem->detail.end());
+  Bytes verdict{static_cast<std::uint8_t>(problem->code)};
+  verdict.insert(verdict.end(), problem->detail.begin(), problem->detail.end());
+  return verdict;
 }
 
 std::optional<ErrorRecord> problemOf(const Outcome<std::shared_ptr<BufferState>>& buffer, const RankState& rank) {
@@ -34,15 +36,16 @@ std::optional<ErrorRecord> problemOf(const Outcome<std::shared_ptr<BufferState>>
   return std::nullopt;
 }
 
-// The first rank that refused, as an error of this rank; its own problem is reported as it is.
+// A rank reports its own problem; one that has none, that of the first rank that has.
 std::optional<ErrorRecord> refusal(const std::vector<Bytes>& verdicts, const std::optional<ErrorRecord>& own,
                                    int rank) {
   if (own) return own;
   for (std::size_t peer = 0; peer < verdicts.size(); peer++) {
-    if (verdicts[peer].empty()) continue;
-    return fail(ErrorCode::kRankLost, kOp,
-                "rank " + std::to_string(peer) +
-                    " refused: " + std::string(verdicts[peer].begin(), verdicts[peer].end()))
+    const Bytes& verdict = verdicts[peer];
+    if (verdict.empty()) continue;
+    return fail(static_cast<ErrorCode>(verdict[0]), kOp,
+                "rank " + std::to_string(peer) + " could not take part in " + kOp + ": " +
+                    std::string(verdict.begin() + 1, verdict.end()))
         .ofRank(rank)
         .fromPeer(static_cast<int>(peer));
   }
@@ -118,14 +121,17 @@ Status Runtime::freeWindow(Handle handle) {
   const Rank rank = window->owner;
   handles_.remove(handle);
   rank->windows.erase(window.get());
-  // The buffer stays busy until NCCL has let go of it.
+  // The buffer may be freed from now on; its memory outlives NCCL's window.
+  window->buffer->windows--;
+  window->buffer->leaving++;
   rank->worker->post([this, rank, window] {
     const DeviceGuard guard(rank->device);
     const Status freed = window->window == nullptr
                              ? ok()
                              : rank->comm->deregisterWindow(window->window, Clock::now() + rank->world->timeout);
     mailbox_.post([this, rank, window, freed] {
-      window->buffer->windows--;
+      BufferState& buffer = *window->buffer;
+      if (--buffer.leaving == 0 && buffer.freed) reap(buffer);
       if (!freed) poison(*rank, freed.error());
     });
   });

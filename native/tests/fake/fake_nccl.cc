@@ -2,7 +2,8 @@
 // A libnccl.so.2 whose ranks are threads of one process and whose device memory is host memory. Variants by macro:
 // FAKE_NCCL_VERSION, and FAKE_NCCL_INCOMPLETE, which lacks a function.
 //
-// It is non-blocking as the real one: collective calls answer ncclInProgress until every rank has made them.
+// It is non-blocking as the real one: collective calls go on, as ncclCommGetAsyncError says, until every rank has made
+// them. ncclCommWindowRegister answers ncclSuccess and writes the handle later.
 #include <nccl.h>
 #include <nccl_device/core.h>
 
@@ -12,6 +13,7 @@
 #include <memory>
 #include <mutex>
 #include <set>
+#include <utility>
 #include <vector>
 
 // The loader looks for this text in the file to learn the CUDA major.
@@ -42,7 +44,21 @@ struct ncclComm {
   int size = 0;
   int windows = 0;              // registered so far
   std::set<ncclWindow_t> open;  // a communicator that is aborted takes its windows along
+  std::vector<std::pair<ncclWindow_t*, ncclWindow_t>> promised;  // where a handle goes once every rank has registered
 };
+
+namespace {
+
+// Whether every rank has made the collective calls that this one made.
+bool isDone(const ncclComm& comm) {
+  bool done = comm.world->joined == comm.size;
+  for (int window = 0; window < comm.windows; window++) {
+    done = done && static_cast<int>(comm.world->windows[static_cast<std::size_t>(window)].size()) == comm.size;
+  }
+  return done;
+}
+
+}  // namespace
 
 extern "C" {
 
@@ -75,22 +91,22 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int size, ncclUniqueId id,
   if (!world) world = std::make_shared<FakeWorld>();
   world->size = size;
   world->joined++;
-  *comm = new ncclComm{world, rank, size, 0, {}};
+  *comm = new ncclComm{world, rank, size, 0, {}, {}};
   return ncclInProgress;
 }
 
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* state) {
   const std::lock_guard<std::mutex> lock(mutex);
-  bool done = comm->world->joined == comm->size;
-  for (int window = 0; window < comm->windows; window++) {
-    done = done && static_cast<int>(comm->world->windows[static_cast<std::size_t>(window)].size()) == comm->size;
+  *state = isDone(*comm) ? ncclSuccess : ncclInProgress;
+  if (*state == ncclSuccess) {
+    for (const auto& [place, window] : std::exchange(comm->promised, {})) *place = window;
   }
-  *state = done ? ncclSuccess : ncclInProgress;
   return ncclSuccess;
 }
 
-ncclResult_t ncclCommFinalize(ncclComm_t) {
-  return ncclSuccess;
+ncclResult_t ncclCommFinalize(ncclComm_t comm) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  return isDone(*comm) ? ncclSuccess : ncclInvalidArgument;
 }
 
 ncclResult_t ncclCommDestroy(ncclComm_t comm) {
@@ -127,9 +143,10 @@ ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void* address, std::size_t,
   const auto number = static_cast<std::size_t>(comm->windows++);
   if (comm->world->windows.size() <= number) comm->world->windows.resize(number + 1);
   comm->world->windows[number][comm->rank] = address;
-  *window = new ncclWindow_vidmem{comm->world, number};
-  comm->open.insert(*window);
-  return ncclInProgress;
+  const auto made = new ncclWindow_vidmem{comm->world, number};
+  comm->open.insert(made);
+  comm->promised.emplace_back(window, made);
+  return ncclSuccess;
 }
 
 ncclResult_t ncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t window) {

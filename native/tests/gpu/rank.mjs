@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One rank of a world that a launcher started: barriers, a window, memory, agreement. Prints `rank r of n: ok`, or the code of
-// the error and exits with 1. Rank NCCL_EXT_TEST_QUITS leaves without a word before the barriers.
+// the error and exits with 1. Rank TEST_QUITS leaves without a word before the barriers.
 
 import { init, NcclExtError } from '@nccl-ext/core';
 
@@ -8,7 +8,7 @@ try {
   const comm = await init({ backend: 'cuda' });
   const { rank, size } = comm;
   await comm.agree('hello', { size });
-  if (Number(process.env.NCCL_EXT_TEST_QUITS ?? -1) === rank) process.kill(process.pid, 'SIGKILL');
+  if (Number(process.env.TEST_QUITS ?? -1) === rank) process.kill(process.pid, 'SIGKILL');
   const stream = comm.createStream();
   const window = await comm.registerWindow(comm.allocate(100_000));
   const sent = new Uint8Array(100_000).map((_, i) => i * 7 + rank);

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Self test of a bundle that scripts/gpu-bundle.mjs wrote: unpacks it into a temporary folder and runs steps on this machine's GPUs.
-#   run.sh [step ...]      without names: every step but the sanitizers
+#   run.sh [step ...]      without names: every step but the sanitizers. LIMIT: seconds per step
 # A step that hangs is killed; the table of results comes last. Logs go to $OUT (default: ./gpu-results).
 bundle=$(cd "$(dirname "$0")" && pwd)
 OUT=${OUT:-$PWD/gpu-results}
@@ -18,7 +18,7 @@ export PATH=$place/bin:$PATH
 export NCCL_EXT_NCCL_LIBRARY=$place/lib/libnccl.so.2
 export NCCL_MULTI_RANK_GPU_ENABLE=1 CUDA_MODULE_LOADING=EAGER CUDA_DEVICE_MAX_CONNECTIONS=32
 # The driver's library and tools, where a container mounts them beside the usual places.
-[ -d /usr/local/nvidia ] && export PATH=$PATH:/usr/local/nvidia/bin LD_LIBRARY_PATH=$LD_LIBRARY_PATH:/usr/local/nvidia/lib64
+[ -d /usr/local/nvidia ] && export PATH=$PATH:/usr/local/nvidia/bin:/usr/local/cuda/bin LD_LIBRARY_PATH=$LD_LIBRARY_PATH:/usr/local/nvidia/lib64
 cd "$place" || exit 2
 
 addon=$place/node_modules/@nccl-ext/cuda13/prebuilds/linux-x64/nccl_ext.node
@@ -27,25 +27,37 @@ results=()
 status=0
 
 step() { # name, seconds, command ...
-  local name=$1 seconds=$2 begun=$SECONDS code
+  local name=$1 seconds=${LIMIT:-$2} begun=$SECONDS code
   shift 2
   timeout -k 5 "$seconds" "$@" >"$OUT/$name.log" 2>&1
   code=$?
-  [ $code -eq 0 ] || { status=1; echo "== $name: exit $code"; grep -vE '^\s*(✔|▶|ℹ)' "$OUT/$name.log" | head -c "${TAIL:-2500}"; }
+  grep -aE '^# [0-9]+ ranks' "$OUT/$name.log"
+  [ $code -eq 0 ] || { status=1; echo "== $name: exit $code"; excerpt "$OUT/$name.log" | head -c 3000; echo; }
   results+=("$(printf '%-18s exit %3d %5d s' "$name" "$code" $((SECONDS - begun)))")
+}
+
+# From the list of failed tests on, else the last lines.
+excerpt() {
+  if grep -aq 'failing tests:' "$1"; then
+    grep -aE '^ *✖' "$1" | sort -u
+    sed -n '/failing tests:/,$p' "$1" | grep -avE '^ *(at |✖)|^$'
+  else tail -n 25 "$1"; fi
+}
+
+test_file() { # name, seconds, file, variable; under Node's test runner
+  step "$1" "$2" ${4:+env "$4"} node --expose-gc --test-reporter=spec "$tests/$3.test.mjs"
 }
 
 run_step() {
   case $1 in
     machine) step machine 60 bash -c 'nvidia-smi --query-gpu=name,driver_version,memory.used --format=csv; uname -r; node -v; node -p "JSON.stringify(require(process.argv[1]).probe())" "$0"' "$addon" ;;
-    doctor) step doctor 60 node node_modules/@nccl-ext/cli/bin/nccl-ext.mjs doctor ;;
-    binding | lifetime | processes)
-      NCCL_EXT_TEST_ADDON=$addon step "$1" "${LIMIT:-100}" node --expose-gc "$tests/node/$1.test.mjs" ;;
-    world-*) NCCL_EXT_TEST_RANKS=${1#world-} step "$1" "${LIMIT:-100}" node "$tests/gpu/world.test.mjs" ;;
-    launch) step launch "${LIMIT:-150}" node "$tests/gpu/launch.test.mjs" ;;
+    doctor) step doctor 60 node node_modules/@nccl-ext/cli/bin/nccl-ext.mjs doctor; cat "$OUT/doctor.log" ;;
+    binding | processes) test_file "$1" 60 "node/$1" "NCCL_EXT_TEST_ADDON=$addon" ;;
+    lifetime) test_file lifetime 120 node/lifetime "NCCL_EXT_TEST_ADDON=$addon" ;;
+    world-*) test_file "$1" 120 gpu/world "TEST_RANKS=${1#world-}" ;;
+    launch) test_file launch 200 gpu/launch ;;
     launchers) step launchers 200 "$tests/gpu/launchers.sh" ;;
-    sanitize) step sanitize 400 "$tests/gpu/sanitize.sh" ;;
-    memcheck) step memcheck 130 "$tests/gpu/sanitize.sh" memcheck ;;
+    memcheck | racecheck | synccheck) step "$1" 120 "$tests/gpu/sanitize.sh" "$1" ;;
     *) echo "no step $1"; status=2 ;;
   esac
 }

@@ -189,6 +189,16 @@ TEST(Runtime, AbortEndsWaitsHereAndAtThePeers) {
   harness.dispose(ranks);
 }
 
+TEST(Runtime, WaitsOnTheDeviceEndWhenTheProcessDoes) {
+  Harness harness;
+  const auto ranks = harness.ranks(2, milliseconds(60'000));
+  const Handle stream = valueOf(harness.runtime.createStream(ranks[0]));
+  ASSERT_TRUE(harness.runtime.enqueueBarrier(stream));
+  PinnedCells::stopAll();  // at exit
+  EXPECT_EQ(codeOf(harness.synchronize(stream)), ErrorCode::kAborted);
+  harness.dispose(ranks);
+}
+
 TEST(Runtime, ExchangesPayloadsInOrder) {
   Harness harness;
   const auto ranks = harness.ranks(3);
@@ -224,16 +234,14 @@ TEST(Runtime, RegistersWindowsOrRefusesOnEveryRank) {
   for (const Handle rank : ranks)
     symmetric.push_back(valueOf(harness.runtime.allocate(rank, 512, MemoryKind::kSymmetric)));
   mixed = {symmetric[0], valueOf(harness.runtime.allocate(ranks[1], 512, MemoryKind::kPlain))};
-  std::vector<ErrorCode> codes;
-  for (const auto& result : registerAll(mixed)) codes.push_back(codeOf(result));
-  std::sort(codes.begin(), codes.end());
-  EXPECT_EQ(codes, (std::vector<ErrorCode>{ErrorCode::kInvalidArgument, ErrorCode::kRankLost}));
+  for (const auto& result : registerAll(mixed)) EXPECT_EQ(codeOf(result), ErrorCode::kInvalidArgument);
   const auto windows = registerAll(symmetric);
   for (const auto& window : windows) ASSERT_TRUE(window) << window.error().detail;
   EXPECT_EQ(codeOf(harness.runtime.freeBuffer(symmetric[0])), ErrorCode::kBusy);
   for (const auto& window : windows) EXPECT_TRUE(harness.runtime.freeWindow(window.value()));
-  harness.until([&] { return codeOf(harness.runtime.freeBuffer(symmetric[0])) != ErrorCode::kBusy; });
+  EXPECT_TRUE(harness.runtime.freeBuffer(symmetric[0])) << "the memory itself goes when NCCL has let go of it";
   EXPECT_EQ(codeOf(harness.runtime.freeBuffer(symmetric[0])), ErrorCode::kDisposed);
+  harness.until([&] { return harness.runtime.memoryUsage().reservedBytes == 2 * 512; });
   harness.dispose(ranks);
 }
 
@@ -245,7 +253,7 @@ TEST(Runtime, AWindowOfARankAloneIsItsOwnMemory) {
   ASSERT_TRUE(*window) << window->error().detail;
   EXPECT_EQ(codeOf(one.runtime.freeBuffer(one.buffer)), ErrorCode::kBusy);
   ASSERT_TRUE(one.runtime.freeWindow(window->value()));
-  one.until([&] { return codeOf(one.runtime.freeBuffer(one.buffer)) != ErrorCode::kBusy; });
+  EXPECT_TRUE(one.runtime.freeBuffer(one.buffer));
   one.dispose(one.handles);
 }
 
