@@ -68,9 +68,10 @@ describe('help', () => {
     [['doctor'], 'nccl-ext doctor [options]'],
     [['bench', 'm2n'], 'nccl-ext bench m2n [options]'],
     [['selftest'], 'nccl-ext selftest [options]'],
+    [['nccl', 'install'], 'nccl-ext nccl install [options]'],
     [['plan', 'm2n'], 'nccl-ext plan m2n --from-manifest FILE --to-manifest FILE [options]'],
-    [[], 'plan m2n   Plan the move of a model'],
-    [[], 'bench m2n  Measure'],
+    [[], 'plan m2n      Plan the move of a model'],
+    [[], 'bench m2n     Measure'],
   ])('%j --help shows usage, options and examples', async (words, usage) => {
     const { code, stdout, stderr } = await run([...words, '--help']);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });

@@ -5,15 +5,17 @@ import { NcclExtError, version } from '@nccl-ext/core';
 import { type ArgsDef, runCommand } from 'citty';
 import { Arguments } from './arguments/arguments.js';
 import { checkArguments } from './arguments/check-arguments.js';
-import { type Command, type Group, isGroup, type Outcome, type Session } from './command.js';
+import { type Command, type Group, isGroup, type Outcome } from './command.js';
 import { root } from './commands/root.js';
 import { exitCodeOf, exitDone, exitFailed } from './exit-code.js';
-import { findCommand, listCommands } from './find-command.js';
+import { type FoundCommand, findCommand, listCommands } from './find-command.js';
 import { commandLine } from './output/command-line.js';
 import { errorJson, errorText } from './output/error-output.js';
 import { ProgressLine } from './output/progress-line.js';
 import { styleFor } from './output/style.js';
 import { usageText } from './output/usage.js';
+import { isScriptCommand, type RunSession } from './run/run-session.js';
+import { splitWords } from './run/split-words.js';
 
 /** A stream to write text to; `isTTY` as on `process.stdout`. */
 export interface Output {
@@ -52,10 +54,16 @@ const rootArguments: ArgsDef = {
  */
 export async function runCli(rawArgs: readonly string[], surroundings: Surroundings): Promise<number> {
   const { stdout, stderr, env } = surroundings;
-  const json = rawArgs.includes('--json');
+  let json = rawArgs.includes('--json');
   const progress = new ProgressLine(stderr);
   try {
-    const outcome = await execute(rawArgs, surroundings, progress);
+    const found = await findCommand(root, rawArgs);
+    // What follows the script of `run` is the script's, `--json` too.
+    const { own, words } = isScriptCommand(found.node)
+      ? splitWords(found.node.args, found.rest)
+      : { own: found.rest, words: [] };
+    json = own.includes('--json');
+    const outcome = await execute({ ...found, rest: own }, words, surroundings, progress);
     progress.clear();
     stdout.write(json ? `${JSON.stringify(outcome.json)}\n` : outcome.text(styleFor(stdout, env)));
     return outcome.ok ? exitDone : exitFailed;
@@ -68,16 +76,16 @@ export async function runCli(rawArgs: readonly string[], surroundings: Surroundi
 }
 
 async function execute(
-  rawArgs: readonly string[],
+  { node, path, rest }: FoundCommand,
+  words: readonly string[],
   surroundings: Surroundings,
   progress: ProgressLine,
 ): Promise<Outcome> {
-  const { node, path, rest } = await findCommand(root, rawArgs);
   const definitions = isGroup(node) ? (node === root ? rootArguments : groupArguments) : node.args;
   // Help comes first: whoever asks for it need not have the rest right.
   if (rest.includes('--help') || rest.includes('-h')) return help(node, path, definitions);
   checkArguments(path.join(' '), definitions, rest);
-  if (!isGroup(node)) return runLeaf(node, path, rest, surroundings, progress);
+  if (!isGroup(node)) return runLeaf(node, path, rest, words, surroundings, progress);
   if (rest.includes('--version') || rest.includes('-v')) {
     return { ok: true, json: { ok: true, version }, text: () => `${version}\n` };
   }
@@ -92,17 +100,21 @@ async function runLeaf(
   command: Command,
   path: readonly string[],
   rawArgs: readonly string[],
-  { env, signal }: Surroundings,
+  words: readonly string[],
+  { env, signal, stdout, stderr }: Surroundings,
   progress: ProgressLine,
 ): Promise<Outcome> {
   signal.throwIfAborted();
   const read = new Arguments(command.args, rawArgs);
-  const data: Session = {
+  const data: RunSession = {
     arguments: read,
-    commandLine: commandLine([...path, ...rawArgs]),
+    commandLine: commandLine([...path, ...rawArgs, ...words]),
     env,
     signal,
     progress,
+    words,
+    stdout,
+    stderr,
   };
   const { result } = await runCommand(command, { rawArgs: [...rawArgs], data });
   signal.throwIfAborted();

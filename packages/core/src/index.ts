@@ -3,7 +3,9 @@
 
 export type { BackendReport, PackageReport } from './backend/describe-backends.js';
 export { describeBackends } from './backend/describe-backends.js';
-export type { BackendInfo, DeviceInfo, MemoryKind } from './contract/index.js';
+export type { BackendProbe } from './backend/probe-backend.js';
+export { probeBackend } from './backend/probe-backend.js';
+export type { BackendInfo, DeviceInfo, MemoryKind, Probe } from './contract/index.js';
 export { castArray, isCastable } from './dtype/cast-array.js';
 
 export type { DType, FloatDType } from './dtype/dtype.js';

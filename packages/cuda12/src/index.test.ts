@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The package says how it was built, and its addon loads on a machine without a driver. The addon is made by `npm run ci:native`.
 
+import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
+import { Worker } from 'node:worker_threads';
 
 import { describe, expect, it } from 'vitest';
-import { buildInfo, load } from './index.js';
+import { buildInfo, load, probe } from './index.js';
 
 const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'));
 const built = existsSync(
@@ -25,6 +27,44 @@ describe('@nccl-ext/cuda12', () => {
 
   it.skipIf(!built)('was built for CUDA 12', () => {
     expect(buildInfo).toMatchObject({ cudaMajor: 12, nodeApi: 9 });
+  });
+
+  it.skipIf(!built || driver)('finds no driver where there is none', () => {
+    const found = probe();
+    expect(found.driver).toMatchObject({ ok: false, error: { code: driverMissing } });
+    if (!found.nccl.ok) expect(found.nccl.error.detail).not.toBe('');
+  });
+
+  it.skipIf(!built)(
+    'tells the addon where NCCL is, and keeps what the environment says otherwise',
+    async () => {
+      const names = ['NCCL_EXT_NCCL_LIBRARY', 'NCCL_HOME'];
+      const before = names.map((name) => process.env[name]);
+      try {
+        process.env.NCCL_HOME = '/kept';
+        await load({ ncclLibrary: '/nowhere/libnccl.so.2' }).dispose();
+        expect(names.map((name) => process.env[name])).toEqual(['/nowhere/libnccl.so.2', '/kept']);
+        expect(probe().nccl).toMatchObject({
+          ok: false,
+          error: { detail: expect.stringContaining('/nowhere/libnccl.so.2') },
+        });
+      } finally {
+        for (const [index, name] of names.entries()) {
+          if (before[index] === undefined) delete process.env[name];
+          else process.env[name] = before[index];
+        }
+      }
+    },
+  );
+
+  it('refuses to set them in a worker thread, which has only a copy of the environment', async () => {
+    const code = `const { parentPort, workerData } = require('node:worker_threads');
+import(workerData).then(({ load }) => load({ ncclHome: '/x' })).then(
+  () => parentPort.postMessage('loaded'), (error) => parentPort.postMessage(error.message));`;
+    const entry = new URL('../dist/index.js', import.meta.url).href;
+    const worker = new Worker(code, { eval: true, workerData: entry });
+    const [message] = await once(worker, 'message');
+    expect(message).toBe('a worker thread cannot set NCCL_HOME to "/x"');
   });
 
   it.skipIf(!built || driver)('loads without a driver and says so when a rank is made', async () => {

@@ -3,14 +3,8 @@
 
 import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import type { Backend, BuildInfo, Outcome } from '@nccl-ext/core/contract';
-
-/** What the machine has, asked without making a rank. */
-export interface Probe {
-  readonly driver: Outcome<{ readonly cuda: string; readonly devices: number }>;
-  /** `cudaMajor` is the one NCCL was built with, 0 when it does not say. */
-  readonly nccl: Outcome<{ readonly path: string; readonly version: string; readonly cudaMajor: number }>;
-}
+import { isMainThread } from 'node:worker_threads';
+import type { Backend, BuildInfo, LoadOptions, Probe } from '@nccl-ext/core/contract';
 
 interface Addon {
   createBackend(version: string): Backend;
@@ -21,8 +15,15 @@ const root = new URL('../', import.meta.url);
 const prebuilds = new URL(`prebuilds/${process.platform}-${process.arch}/`, root);
 const { version } = readJson(new URL('package.json', root)) as { readonly version: string };
 
-/** Loads the native addon; throws what dlopen says. Driver and NCCL are looked for when the first rank is made. */
-export function load(): Backend {
+/**
+ * Loads the native addon; throws what dlopen says. Driver and NCCL are looked for when the first rank is made.
+ *
+ * The addon reads where NCCL is from the environment, so the options set NCCL_EXT_NCCL_LIBRARY and NCCL_HOME of this process,
+ * and they stay set. A worker thread has only a copy of the environment: options that differ from it throw there.
+ */
+export function load({ ncclLibrary, ncclHome }: LoadOptions = {}): Backend {
+  setVariable('NCCL_EXT_NCCL_LIBRARY', ncclLibrary);
+  setVariable('NCCL_HOME', ncclHome);
   return loadAddon().createBackend(version);
 }
 
@@ -33,6 +34,12 @@ export function probe(): Probe {
 
 /** How the addon was built; only the version when there is none for this platform. */
 export const buildInfo: BuildInfo = { version, ...readBuild(new URL('build.json', prebuilds)) };
+
+function setVariable(name: string, value: string | undefined): void {
+  if (value === undefined || process.env[name] === value) return;
+  if (!isMainThread) throw new Error(`a worker thread cannot set ${name} to ${JSON.stringify(value)}`);
+  process.env[name] = value;
+}
 
 function loadAddon(): Addon {
   return createRequire(import.meta.url)(new URL('nccl_ext.node', prebuilds).pathname);

@@ -20,6 +20,12 @@ const bench: Group = {
   subCommands: { m2n: async () => (await import('./bench-m2n.js')).benchM2nCommand },
 };
 
+const nccl: Group = {
+  meta: { name: 'nccl', description: 'NCCL, which GPU backends need and no package brings' },
+  examples: [{ what: 'Bring the pinned release through pip', line: 'nccl-ext nccl install' }],
+  subCommands: { install: async () => (await import('./nccl-install.js')).ncclInstallCommand },
+};
+
 export const root: Group = {
   meta: {
     name: 'nccl-ext',
@@ -38,5 +44,7 @@ export const root: Group = {
     doctor: async () => (await import('./doctor.js')).doctorCommand,
     bench: async () => bench,
     selftest: async () => (await import('./selftest.js')).selftestCommand,
+    run: async () => (await import('./run.js')).runCommand,
+    nccl: async () => nccl,
   },
 };

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every line of doctor that is not right says its fix.
 
-import { NcclExtError } from '@nccl-ext/core';
+import { errorNumbers, NcclExtError } from '@nccl-ext/core';
 import { describe, expect, it } from 'vitest';
 import { styleFor } from '../output/style.js';
-import { backendChecks } from './backend-checks.js';
+import { backendChecks, probeChecks } from './backend-checks.js';
 import { failed, fixOf, ok, warning } from './check.js';
 import { doctorText } from './doctor-text.js';
 import { launcherCheck } from './launcher-check.js';
@@ -34,6 +34,46 @@ describe('backendChecks', () => {
     );
     for (const { status, fix } of checks) expect(fix === undefined).toBe(status === 'ok');
     expect(checks.some(({ status }) => status === 'failed')).toBe(false);
+  });
+});
+
+describe('probeChecks', () => {
+  const driver = { ok: true, value: { cuda: '13.0', devices: 8 } } as const;
+  const nccl = { ok: true, value: { path: '/x/libnccl.so.2', version: '2.30.7', cudaMajor: 13 } } as const;
+  const lost = (code: keyof typeof errorNumbers, detail: string, help: string) => {
+    const error = {
+      code: errorNumbers[code],
+      op: 'x',
+      rank: -1,
+      peer: -1,
+      expected: '',
+      seen: '',
+      detail,
+      help,
+    };
+    return { ok: false, error } as const;
+  };
+
+  it('shows what the native code found', () => {
+    expect(probeChecks({ driver, nccl }, { driver: '580.65.06' })).toEqual([
+      ok('Driver', 'NVIDIA 580.65.06'),
+      ok('CUDA', '13.0 is the newest that the driver runs'),
+      ok('NCCL', '2.30.7 for CUDA 13 in /x/libnccl.so.2'),
+      ok('GPUs', '8'),
+    ]);
+  });
+
+  it('shows what is missing with its fix, and what hangs on it', () => {
+    const probe = {
+      driver: lost('ERR_DRIVER_MISSING', 'there is no NVIDIA driver', 'install one'),
+      nccl: lost('ERR_NCCL_NOT_FOUND', 'NCCL was not found', 'nccl-ext nccl install'),
+    };
+    expect(probeChecks(probe, { driver: undefined })).toEqual([
+      failed('Driver', 'there is no NVIDIA driver', 'install one'),
+      expect.objectContaining({ name: 'CUDA', status: 'absent', fix: 'See the line Driver.' }),
+      failed('NCCL', 'NCCL was not found', 'nccl-ext nccl install'),
+      expect.objectContaining({ name: 'GPUs', status: 'absent', fix: 'See the line Driver.' }),
+    ]);
   });
 });
 
@@ -74,7 +114,7 @@ describe('doctorText', () => {
         checks: [
           ok('Node.js', '20'),
           warning('X', 'is odd', 'unset it'),
-          failed('Driver', 'old', 'update\nor not'),
+          failed('Driver', 'old:\n3 of 4', 'update\nor not'),
         ],
         options: [{ option: 'workers', variable: 'NCCL_EXT_WORKERS', value: null, origin: 'default' }],
       },
@@ -87,7 +127,8 @@ describe('doctorText', () => {
         '  ok    Node.js  20',
         '  warn  X        is odd',
         '                 fix: unset it',
-        '  FAIL  Driver   old',
+        '  FAIL  Driver   old:',
+        '                 3 of 4',
         '                 fix: update',
         '                 fix: or not',
         '',

@@ -42,7 +42,8 @@ export function doctorText({ version, ok, backend, checks, options }: DoctorFind
 }
 
 function cells(front: readonly [string, string], text: string): string[][] {
-  return wrap(text, width).map((line, index) => [...(index === 0 ? front : ['', '']), line]);
+  const lines = text.split('\n').flatMap((line) => wrap(line, width));
+  return lines.map((line, index) => [...(index === 0 ? front : ['', '']), line]);
 }
 
 /** An option whose name ends in Ms counts milliseconds. */

@@ -25,6 +25,18 @@ it('names what the environment sets', () => {
   });
 });
 
+it('does not show a secret, right or wrong', () => {
+  const right = optionChecks({ NCCL_EXT_TOKEN: 'hunter2' });
+  expect(right.options.find(({ option }) => option === 'token')).toMatchObject({
+    value: 'set, not shown',
+    origin: 'environment',
+  });
+  expect(optionChecks({}).options.find(({ option }) => option === 'token')).toMatchObject({ value: null });
+  const wrong = optionChecks({ NCCL_EXT_TOKEN: 'hunter2'.repeat(100) });
+  expect(wrong.checks).toMatchObject([{ name: 'NCCL_EXT_TOKEN', status: 'failed' }]);
+  expect(JSON.stringify([right, wrong])).not.toContain('hunter2');
+});
+
 it('fails a wrong value with what is allowed, and warns of a misspelt name', () => {
   const { checks, backend } = optionChecks({
     NCCL_EXT_BACKEND: 'gpu',

@@ -13,13 +13,16 @@ import { type Check, failed, ok, warning } from './check.js';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** An option in effect; `value` is null where none is set and none is the default. */
+/** An option in effect; `value` is null where none is set and none is the default, and never that of a secret. */
 export interface OptionLine {
   readonly option: OptionName;
   readonly variable: string;
   readonly value: string | number | null;
   readonly origin: OptionOrigin;
 }
+
+/** Stands for the value of a secret that is set. */
+const hidden = 'set, not shown';
 
 export interface OptionFindings {
   readonly options: readonly OptionLine[];
@@ -61,14 +64,19 @@ function resolve(
   option: OptionName,
   text: string | undefined,
 ): { readonly value: string | number | null; readonly origin: OptionOrigin } | { readonly problem: Check } {
-  const { variable, kind } = optionTable[option];
+  const { variable, kind, secret } = optionTable[option];
   try {
     const { values, origins } = resolveOptions({}, { [variable]: text });
-    return { value: values[option] ?? null, origin: origins[option] };
+    const value = values[option] ?? null;
+    return { value: secret && value !== null ? hidden : value, origin: origins[option] };
   } catch (error) {
     if (!NcclExtError.is(error)) throw error;
     return {
-      problem: failed(variable, `is ${JSON.stringify(text)}`, `Set it to ${kind.allowed}, or unset it.`),
+      problem: failed(
+        variable,
+        secret ? 'has a wrong value (a secret, not shown)' : `is ${JSON.stringify(text)}`,
+        `Set it to ${kind.allowed}, or unset it.`,
+      ),
     };
   }
 }

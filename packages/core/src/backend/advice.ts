@@ -53,6 +53,8 @@ export function loadAdvice(message: string, name: CudaName, glibc: string | unde
   if (/GLIBCXX_|CXXABI_|libstdc\+\+/.test(message)) {
     return 'Its C++ library is missing or too old: install or update libstdc++6, and look for an older copy on LD_LIBRARY_PATH (conda).';
   }
+  if (/worker thread/.test(message))
+    return 'Set NCCL_EXT_NCCL_LIBRARY or NCCL_HOME for the process instead, before it starts.';
   if (/addons is disabled|ERR_DLOPEN_DISABLED/.test(message))
     return 'Node runs with --no-addons: remove that option.';
   const library = /(\S+\.so[.\d]*): cannot open shared object file/.exec(message)?.[1];

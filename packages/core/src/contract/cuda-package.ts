@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What @nccl-ext/cuda12 and @nccl-ext/cuda13 export: a loader of the native addon, and how it was built.
+// What @nccl-ext/cuda12 and @nccl-ext/cuda13 export: a loader of the native addon, what it finds here, and how it was built.
 
 import type { Backend } from './backend.js';
+import type { Outcome } from './outcome.js';
 
 /** How a package was built; `doctor` prints all of it. */
 export interface BuildInfo {
@@ -9,9 +10,25 @@ export interface BuildInfo {
   readonly [fact: string]: unknown;
 }
 
+/** Where NCCL is, as the options of the same names say it. The first rank of a process decides; NCCL is loaded once. */
+export interface LoadOptions {
+  readonly ncclLibrary?: string;
+  readonly ncclHome?: string;
+}
+
+/** What the machine has, asked without making a rank. */
+export interface Probe {
+  /** `cuda` is the newest that the driver runs, as in `13.0`. */
+  readonly driver: Outcome<{ readonly cuda: string; readonly devices: number }>;
+  /** `cudaMajor` is the one NCCL was built with, 0 when it does not say. */
+  readonly nccl: Outcome<{ readonly path: string; readonly version: string; readonly cudaMajor: number }>;
+}
+
 /** The exports of a CUDA package. */
 export interface CudaPackage {
   /** Loads the native addon; throws what dlopen says. */
-  load(): Backend;
+  load(options?: LoadOptions): Backend;
+  /** Driver and NCCL of this machine, for `doctor`; throws as `load`. Absent: the package cannot tell. */
+  probe?(): Probe;
   readonly buildInfo: BuildInfo;
 }

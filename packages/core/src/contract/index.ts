@@ -3,7 +3,7 @@
 
 export type { Backend, BackendInfo, BackendName } from './backend.js';
 export { contractVersion } from './backend.js';
-export type { BuildInfo, CudaPackage } from './cuda-package.js';
+export type { BuildInfo, CudaPackage, LoadOptions, Probe } from './cuda-package.js';
 export type { FaultSpi } from './faults.js';
 export type {
   M2nSpi,

@@ -42,6 +42,8 @@ export interface JoinConfig {
   /** Host and port where rank 0 hands out the unique id. */
   readonly address: string;
   readonly port: number;
+  /** Ranks whose token is another than rank 0's are turned away; absent: none is asked for. */
+  readonly token?: string;
   readonly timeoutMs: number;
 }
 

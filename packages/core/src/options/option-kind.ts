@@ -27,7 +27,8 @@ export function integer(min: number, max: number): OptionKind<number> {
   };
 }
 
-export function text(allowed: string): OptionKind<string> {
-  const is = (value: unknown): value is string => typeof value === 'string' && value !== '';
+export function text(allowed: string, longest: number = Number.POSITIVE_INFINITY): OptionKind<string> {
+  const is = (value: unknown): value is string =>
+    typeof value === 'string' && value !== '' && value.length <= longest;
   return { allowed, is, fromText: (value) => (is(value) ? value : undefined) };
 }

@@ -14,6 +14,7 @@ export interface Options {
   readonly workers: number;
   readonly address: string | undefined;
   readonly port: number | undefined;
+  readonly token: string | undefined;
   readonly ncclLibrary: string | undefined;
   readonly ncclHome: string | undefined;
   readonly logLevel: LogLevel;
@@ -32,6 +33,8 @@ export interface OptionSpec<T> {
   readonly defaultText?: string;
   /** Whether all ranks must hold the same value; compared when ranks come together. */
   readonly ranksAgree: boolean;
+  /** The value is never shown: not by `doctor`, not in errors. */
+  readonly secret?: true;
   /** One or two sentences of Markdown. */
   readonly doc: string;
 }
@@ -78,13 +81,25 @@ export const optionTable: { readonly [N in OptionName]: OptionSpec<Options[N]> }
     ranksAgree: false,
     doc: 'The TCP port on which they meet. `MASTER_PORT` itself may be held by the store of torchrun.',
   },
+  token: {
+    variable: 'NCCL_EXT_TOKEN',
+    // Rank 0 reads at most 4096 bytes before it knows who is there.
+    kind: text('a text of 1 to 512 characters', 512),
+    default: undefined,
+    defaultText: 'none',
+    ranksAgree: false,
+    secret: true,
+    doc:
+      'A secret that ranks must know to meet rank 0; without one any process that reaches the port may join. ' +
+      'It is not encrypted on its way.',
+  },
   ncclLibrary: {
     variable: 'NCCL_EXT_NCCL_LIBRARY',
     kind: text('the path of libnccl.so.2'),
     default: undefined,
     defaultText: 'searched',
     ranksAgree: false,
-    doc: 'The NCCL library of the GPU backends; nothing else is tried.',
+    doc: 'The NCCL library of the GPU backends; nothing else is tried. NCCL is loaded once per process, for its first world.',
   },
   ncclHome: {
     variable: 'NCCL_HOME',

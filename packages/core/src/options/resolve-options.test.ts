@@ -14,6 +14,7 @@ describe('resolveOptions', () => {
       workers: 0,
       address: undefined,
       port: undefined,
+      token: undefined,
       ncclLibrary: undefined,
       ncclHome: undefined,
       logLevel: 'warn',
@@ -37,6 +38,7 @@ describe('resolveOptions', () => {
     ['workers', '256', 256],
     ['address', 'node-0', 'node-0'],
     ['port', '29501', 29501],
+    ['token', 'hunter2', 'hunter2'],
     ['ncclLibrary', '/x/libnccl.so.2', '/x/libnccl.so.2'],
     ['ncclHome', '/x', '/x'],
     ['logLevel', 'debug', 'debug'],
@@ -90,6 +92,28 @@ describe('resolveOptions', () => {
         field: name,
       }),
     );
+  });
+
+  it('does not show a secret', () => {
+    const secret = 'x'.repeat(513);
+    for (const [given, env] of [
+      [{ token: secret }, {}],
+      [{}, { NCCL_EXT_TOKEN: secret }],
+      [{ token: { x: secret } }, {}],
+    ] as unknown as [ExplicitOptions, Record<string, string>][]) {
+      let error: unknown;
+      try {
+        resolveOptions(given, env);
+      } catch (thrown) {
+        error = thrown;
+      }
+      expect(error).toMatchObject({
+        code: 'ERR_INVALID_ARGUMENT',
+        message: expect.stringMatching(/has a wrong value .*; it must be a text of 1 to 512 characters\.$/),
+        seen: undefined,
+      });
+      expect(JSON.stringify(error)).not.toContain('xxx');
+    }
   });
 
   it('refuses options that do not exist and says which was meant', () => {

@@ -70,23 +70,29 @@ export function resolveOption<N extends OptionName>(
   env: Environment,
 ): { value: Options[N]; origin: OptionOrigin } {
   const spec: OptionSpec<Options[N]> = optionTable[name];
-  const { kind, variable } = spec;
+  const { variable, kind } = spec;
   if (explicit !== undefined) {
-    if (!kind.is(explicit)) throw invalid(name, `Option ${name}`, explicit, kind.allowed);
+    if (!kind.is(explicit)) throw invalid(spec, name, `Option ${name}`, explicit);
     return { value: explicit, origin: 'call' };
   }
   const text = env[variable];
   if (text === undefined || text === '') return { value: spec.default, origin: 'default' };
   const value = kind.fromText(text);
-  if (value === undefined) throw invalid(variable, `Environment variable ${variable}`, text, kind.allowed);
+  if (value === undefined) throw invalid(spec, variable, `Environment variable ${variable}`, text);
   return { value, origin: 'environment' };
 }
 
-function invalid(field: string, subject: string, seen: unknown, allowed: string): NcclExtError {
-  return new NcclExtError('ERR_INVALID_ARGUMENT', `${subject} is ${describe(seen)}; it must be ${allowed}.`, {
+function invalid(
+  { kind, secret }: Pick<OptionSpec<unknown>, 'kind' | 'secret'>,
+  field: string,
+  subject: string,
+  seen: unknown,
+): NcclExtError {
+  const problem = secret ? 'has a wrong value (a secret, not shown)' : `is ${describe(seen)}`;
+  return new NcclExtError('ERR_INVALID_ARGUMENT', `${subject} ${problem}; it must be ${kind.allowed}.`, {
     field,
-    expected: allowed,
-    seen,
+    expected: kind.allowed,
+    ...(secret ? {} : { seen }),
   });
 }
 

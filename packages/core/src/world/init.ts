@@ -5,6 +5,7 @@ import type { Backend } from '../contract/index.js';
 import { NcclExtError } from '../errors/nccl-ext-error.js';
 import { requireObject } from '../errors/require-kind.js';
 import type { Logger } from '../observe/logger.js';
+import type { Options } from '../options/option-table.js';
 import type { Environment, ExplicitOptions } from '../options/resolve-options.js';
 import { Communicator } from '../runtime/communicator.js';
 import { unwrap } from '../runtime/unwrap.js';
@@ -63,12 +64,13 @@ export async function init(options: InitOptions = {}): Promise<Communicator> {
 async function joinWorld(
   backend: Backend,
   launch: Launch,
-  { timeoutMs, workers }: { readonly timeoutMs: number; readonly workers: number },
+  { timeoutMs, workers, token }: Options,
 ): Promise<number> {
   if (launch.worldSize > 1) {
     const { rank, worldSize, localRank, localWorldSize, address, port } = launch;
     const config = { rank, worldSize, localRank, localWorldSize, address, port, timeoutMs };
-    return unwrap(await backend.runtime.joinRank(config));
+    const secret = token === undefined ? {} : { token };
+    return unwrap(await backend.runtime.joinRank({ ...config, ...secret }));
   }
   const [handle] = unwrap(await backend.runtime.createLocalRanks({ ranks: 1, timeoutMs, workers }));
   if (handle === undefined) throw new NcclExtError('ERR_INTERNAL', 'The backend made no rank.');

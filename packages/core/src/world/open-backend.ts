@@ -2,7 +2,8 @@
 // From options to a running backend: resolve, load, check the contract.
 
 import { loadBackend } from '../backend/load.js';
-import { type Backend, contractVersion } from '../contract/index.js';
+import { processContext } from '../backend/loader-context.js';
+import { type Backend, contractVersion, type LoadOptions } from '../contract/index.js';
 import { NcclExtError } from '../errors/nccl-ext-error.js';
 import { type Logger, openLogger } from '../observe/logger.js';
 import { type OptionName, type Options, optionNames, optionTable } from '../options/option-table.js';
@@ -18,7 +19,7 @@ export async function openBackend(
   const { values, warnings } = resolveOptions(explicit, env);
   const log = openLogger(values.logLevel, logger);
   for (const { message } of warnings) log.warn(message);
-  const loaded = await loadBackend(values.backend);
+  const loaded = await loadBackend(values.backend, processContext(), ncclOf(values));
   const backend = loaded.kind === 'embedded' ? await openEmbedded() : loaded.module;
   if (backend.info.contractVersion !== contractVersion) {
     throw new NcclExtError(
@@ -39,6 +40,13 @@ export async function openBackend(
 export function agreedOptions(values: Options): AgreedFields {
   const names = optionNames.filter((name: OptionName) => optionTable[name].ranksAgree);
   return Object.fromEntries(names.map((name) => [name, values[name] ?? null]));
+}
+
+function ncclOf({ ncclLibrary, ncclHome }: Options): LoadOptions {
+  return {
+    ...(ncclLibrary === undefined ? {} : { ncclLibrary }),
+    ...(ncclHome === undefined ? {} : { ncclHome }),
+  };
 }
 
 // On demand: programs on a GPU never load the embedded backend.
