@@ -55,6 +55,7 @@ run_step() {
     binding | processes) test_file "$1" 60 "node/$1" "NCCL_EXT_TEST_ADDON=$addon" ;;
     lifetime) test_file lifetime 120 node/lifetime "NCCL_EXT_TEST_ADDON=$addon" ;;
     world-*) test_file "$1" 120 gpu/world "TEST_RANKS=${1#world-}" ;;
+    run) step run 100 node node_modules/@nccl-ext/cli/bin/nccl-ext.mjs run -n 4 "$tests/gpu/rank.mjs"; cat "$OUT/run.log" ;;
     launch) test_file launch 200 gpu/launch ;;
     launchers) step launchers 200 "$tests/gpu/launchers.sh" ;;
     memcheck | racecheck | synccheck) step "$1" 120 "$tests/gpu/sanitize.sh" "$1" ;;
