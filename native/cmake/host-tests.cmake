@@ -50,6 +50,7 @@ add_executable(host_tests
   tests/host/meeting_test.cc
   tests/host/protocol_test.cc
   tests/host/runtime_test.cc
+  tests/host/streams_test.cc
   tests/support/main.cc)
 target_link_libraries(host_tests PRIVATE nccl_ext_host nccl_ext_fakes GTest::gtest)
 
