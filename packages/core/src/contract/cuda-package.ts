@@ -16,10 +16,25 @@ export interface LoadOptions {
   readonly ncclHome?: string;
 }
 
+/** One GPU, as the driver describes it. */
+export interface ProbedDevice {
+  readonly index: number;
+  readonly name: string;
+  readonly uuid: string;
+  /** As in `9.0`. */
+  readonly computeCapability: string;
+  readonly multiprocessors: number;
+  readonly memoryBytes: number;
+  /** GPUs whose memory this one reads and writes directly. */
+  readonly peers: readonly number[];
+}
+
 /** What the machine has, asked without making a rank. */
 export interface Probe {
   /** `cuda` is the newest that the driver runs, as in `13.0`. */
   readonly driver: Outcome<{ readonly cuda: string; readonly devices: number }>;
+  /** Empty when the driver fails. */
+  readonly devices: readonly ProbedDevice[];
   /** `cudaMajor` is the one NCCL was built with, 0 when it does not say. */
   readonly nccl: Outcome<{ readonly path: string; readonly version: string; readonly cudaMajor: number }>;
 }

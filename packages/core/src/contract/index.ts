@@ -3,8 +3,9 @@
 
 export type { Backend, BackendInfo, BackendName } from './backend.js';
 export { contractVersion } from './backend.js';
-export type { BuildInfo, CudaPackage, LoadOptions, Probe } from './cuda-package.js';
+export type { BuildInfo, CudaPackage, LoadOptions, Probe, ProbedDevice } from './cuda-package.js';
 export type { FaultSpi } from './faults.js';
+export { kernelGuardBytes, kernelGuardFields } from './kernel-guard.js';
 export type {
   M2nSpi,
   MoveTable,
@@ -23,12 +24,18 @@ export type {
   GraphHandle,
   HostView,
   JoinConfig,
+  KernelHandle,
+  KernelLaunch,
   LocalRanksConfig,
   MemoryKind,
+  MemoryShare,
   MemoryUsage,
+  ModuleHandle,
   RankHandle,
   RuntimeSpi,
+  SplitRank,
   StreamHandle,
   WindowHandle,
+  WindowPeers,
 } from './runtime.js';
 export { maxQueuedOperations } from './runtime.js';

@@ -18,6 +18,8 @@ export type WindowHandle = number;
 export type StreamHandle = number;
 export type EventHandle = number;
 export type GraphHandle = number;
+export type ModuleHandle = number;
+export type KernelHandle = number;
 
 /** The most unfinished operations that one stream holds. */
 export const maxQueuedOperations = 256;
@@ -31,6 +33,8 @@ export interface LocalRanksConfig {
   readonly timeoutMs: number;
   /** Worker threads of the embedded backend; 0 lets it choose. */
   readonly workers: number;
+  /** SMs that one rank's operations may hold at a time; 0 lets the backend choose. */
+  readonly sms: number;
 }
 
 /** This process is one rank of a world that a launcher made. */
@@ -45,15 +49,80 @@ export interface JoinConfig {
   /** Ranks whose token is another than rank 0's are turned away; absent: none is asked for. */
   readonly token?: string;
   readonly timeoutMs: number;
+  /** As in {@link LocalRanksConfig}. */
+  readonly sms: number;
 }
 
 export interface DeviceInfo {
   readonly index: number;
   readonly name: string;
+  /** The GPU's UUID as `GPU-` and hex; empty on the embedded backend. */
+  readonly uuid: string;
+  /** 0 on the embedded backend. */
+  readonly multiprocessors: number;
+  /** Ranks of this world on this device. */
+  readonly ranks: number;
+  /**
+   * SMs that all operations in flight of this rank may hold: floor(0.8 x multiprocessors / ranks) unless asked otherwise, at least 1.
+   * Kernels that wait for peers must all be resident. 0 on the embedded backend.
+   */
+  readonly smBudget: number;
+}
+
+/** A rank's end of a communicator that {@link RuntimeSpi.splitRank} made. */
+export interface SplitRank {
+  readonly handle: RankHandle;
+  readonly rank: number;
+  readonly size: number;
 }
 
 /** `symmetric` memory can become a window; `plain` memory need not be able to. */
 export type MemoryKind = 'plain' | 'symmetric';
+
+/**
+ * How another process opens memory. `ipc`: cudaMalloc memory, by its 64-byte CUDA IPC handle. `fd`: a VMM allocation of `allocationBytes` bytes, by
+ * a POSIX file descriptor of `processId` (absent: of the importing process, as after SCM_RIGHTS). The range starts `byteOffset` bytes into the
+ * allocation.
+ */
+export type MemoryShare =
+  | {
+      readonly kind: 'ipc';
+      readonly handle: Uint8Array;
+      readonly byteOffset: number;
+      readonly bytes: number;
+    }
+  | {
+      readonly kind: 'fd';
+      readonly fd: number;
+      readonly processId?: number;
+      readonly allocationBytes: number;
+      readonly byteOffset: number;
+      readonly bytes: number;
+    };
+
+/** Where a rank reaches every rank's part of a window. */
+export interface WindowPeers {
+  /** Device address of `size` 64-bit base pointers, by rank; it lives as long as the window. */
+  readonly table: bigint;
+  /** The same pointers; 0 where a rank is reached by a network only. */
+  readonly addresses: readonly bigint[];
+}
+
+/** One launch of a kernel of the user's. */
+export interface KernelLaunch {
+  readonly grid: readonly [number, number, number];
+  readonly block: readonly [number, number, number];
+  /** Dynamic shared memory in bytes. */
+  readonly sharedBytes: number;
+  /** All parameters, each aligned to its size, as the kernel reads them. */
+  readonly parameters: Uint8Array;
+  /** Where each parameter starts in `parameters`, ascending; compared with the kernel's own table where the driver tells it. */
+  readonly offsets: Int32Array;
+  /** Where the backend writes a `KernelGuard` (contract/kernel-guard.ts); -1: nowhere. */
+  readonly guardOffset: number;
+  /** Buffers that the kernel uses: busy until it has passed. */
+  readonly buffers: readonly BufferHandle[];
+}
 
 /** Host-visible bytes of a buffer. */
 export interface HostView {
@@ -82,6 +151,13 @@ export interface RuntimeSpi {
   /** The record that poisoned this rank, or undefined while it is usable. */
   poisonOf(rank: RankHandle): ErrorRecord | undefined;
   deviceOf(rank: RankHandle): DeviceInfo;
+  /** What the communicator can do, for `doctor`: LSA teams, GIN type, multicast, host RMA. Keys are the backend's own. */
+  factsOf(rank: RankHandle): Readonly<Record<string, string>>;
+  /**
+   * Collective: ranks of one `color` (at least 0) form a new communicator, ordered by `key`, then by rank. Color -1 takes part and gets
+   * undefined. The new ranks are disposed before their parent, and a poisoned one leaves its parent usable.
+   */
+  splitRank(rank: RankHandle, color: number, key: number): Promise<Outcome<SplitRank | undefined>>;
   /**
    * All-gather of small payloads over all ranks. The k-th exchange of each rank matches the k-th of every other one;
    * `topic` is compared too: different topics are ERR_DISAGREEMENT on every rank. A rank that does not come: ERR_TIMEOUT naming it.
@@ -89,6 +165,12 @@ export interface RuntimeSpi {
   exchange(rank: RankHandle, topic: string, payload: Uint8Array): Promise<Outcome<readonly Uint8Array[]>>;
 
   allocate(rank: RankHandle, bytes: number, kind: MemoryKind): Outcome<BufferHandle>;
+  /** Memory of somebody else on this rank's device, whose owner keeps it alive; freeing the buffer frees nothing. */
+  wrapMemory(rank: RankHandle, address: bigint, bytes: number): Outcome<BufferHandle>;
+  /** How another process opens this buffer; ERR_UNSUPPORTED for memory that cannot be shared. File descriptors stay open until the buffer is freed. */
+  exportMemory(buffer: BufferHandle): Outcome<MemoryShare>;
+  /** Opens memory that another process exported. It can be read and written, but never becomes a window. */
+  importMemory(rank: RankHandle, share: MemoryShare): Outcome<BufferHandle>;
   /** ERR_BUSY while a window, a transfer or queued work uses it. */
   freeBuffer(buffer: BufferHandle): Status;
   bufferAddress(buffer: BufferHandle): bigint;
@@ -98,8 +180,13 @@ export interface RuntimeSpi {
   /** Collective: the i-th window of each rank form one window object. Sizes may differ between ranks. */
   registerWindow(rank: RankHandle, buffer: BufferHandle): Promise<Outcome<WindowHandle>>;
   freeWindow(window: WindowHandle): Status;
+  windowPeers(window: WindowHandle): Outcome<WindowPeers>;
 
   createStream(rank: RankHandle): Outcome<StreamHandle>;
+  /** A stream of somebody else on this rank's device: its own work and ours run in order. Freeing it leaves the stream to its owner. */
+  wrapStream(rank: RankHandle, address: bigint): Outcome<StreamHandle>;
+  /** The driver's stream, for libraries that take one. */
+  streamAddress(stream: StreamHandle): bigint;
   /** ERR_BUSY while work is unfinished. */
   freeStream(stream: StreamHandle): Status;
   /** Unfinished operations. */
@@ -147,4 +234,12 @@ export interface RuntimeSpi {
   enqueueDownload(stream: StreamHandle, host: Uint8Array, buffer: BufferHandle, byteOffset: number): Status;
   /** Work after it on this stream starts when every rank's stream has reached its own barrier. */
   enqueueBarrier(stream: StreamHandle): Status;
+
+  /** Loads a cubin or PTX for this rank's device. On the rank's own thread: loading may wait while kernels of peers spin. */
+  loadModule(rank: RankHandle, image: Uint8Array): Promise<Outcome<ModuleHandle>>;
+  /** ERR_BUSY while a launch or a graph uses one of its kernels. */
+  unloadModule(module: ModuleHandle): Status;
+  /** ERR_INVALID_ARGUMENT when the module has no kernel of this name. The handle lives as long as its module. */
+  kernelOf(module: ModuleHandle, name: string): Outcome<KernelHandle>;
+  launchKernel(stream: StreamHandle, kernel: KernelHandle, launch: KernelLaunch): Status;
 }

@@ -53,6 +53,8 @@ export const errorNumbers = {
   ERR_LAUNCHER: 40,
   /** The embedded backend was asked to span processes. */
   ERR_SINGLE_PROCESS: 41,
+  /** A module of kernels cannot be loaded on this GPU, or a launch does not fit its kernel. */
+  ERR_MODULE: 42,
 
   /** A mesh is malformed. */
   ERR_MESH: 64,
