@@ -13,6 +13,7 @@ set(RUNTIME_SOURCES
   runtime/open_rank.cc
   runtime/pinned.cc
   runtime/poller.cc
+  runtime/probe_devices.cc
   runtime/process.cc
   runtime/ranks.cc
   runtime/socket.cc

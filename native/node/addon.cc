@@ -6,6 +6,7 @@
 #include "nccl/loader.hpp"
 #include "node/bind_runtime.hpp"
 #include "runtime/driver.hpp"
+#include "runtime/probe_devices.hpp"
 
 namespace nccl_ext {
 namespace {
@@ -57,6 +58,25 @@ Napi::Object driverToJs(Napi::Env env, const Outcome<DriverFacts>& driver) {
   return succeeded(env, facts);
 }
 
+Napi::Array devicesToJs(Napi::Env env, const std::vector<ProbedDevice>& devices) {
+  Napi::Array list = Napi::Array::New(env, devices.size());
+  for (std::uint32_t i = 0; i < devices.size(); i++) {
+    const ProbedDevice& device = devices[i];
+    Napi::Object out = Napi::Object::New(env);
+    out.Set("index", device.index);
+    out.Set("name", device.name);
+    out.Set("uuid", device.uuid);
+    out.Set("computeCapability", device.computeCapability);
+    out.Set("multiprocessors", device.multiprocessors);
+    out.Set("memoryBytes", static_cast<double>(device.memoryBytes));
+    Napi::Array peers = Napi::Array::New(env, device.peers.size());
+    for (std::uint32_t j = 0; j < device.peers.size(); j++) peers.Set(j, device.peers[j]);
+    out.Set("peers", peers);
+    list.Set(i, out);
+  }
+  return list;
+}
+
 Napi::Object ncclToJs(Napi::Env env, const Outcome<NcclApi>& nccl) {
   if (!nccl) return failed(env, nccl.error());
   Napi::Object facts = Napi::Object::New(env);
@@ -66,14 +86,14 @@ Napi::Object ncclToJs(Napi::Env env, const Outcome<NcclApi>& nccl) {
   return succeeded(env, facts);
 }
 
-// () => { driver: Outcome<{ cuda, devices }>, nccl: Outcome<{ path, version, cudaMajor }> }; makes no context and no
-// rank.
+// () => Probe of contract/cuda-package.ts; makes no context and no rank.
 Napi::Value probe(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   const Outcome<DriverFacts> driver = probeDriver(NCCL_EXT_CUDA_MAJOR);
   const int driverMajor = driver ? driver.value().cudaVersion / 1000 : 0;
   Napi::Object out = Napi::Object::New(env);
   out.Set("driver", driverToJs(env, driver));
+  out.Set("devices", devicesToJs(env, driver ? probeDevices(driver.value().devices) : std::vector<ProbedDevice>()));
   out.Set("nccl", ncclToJs(env, loadNccl(ncclCandidates(searchFromEnvironment(NCCL_EXT_CUDA_MAJOR)), driverMajor)));
   return out;
 }
