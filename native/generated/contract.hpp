@@ -41,6 +41,7 @@ enum class ErrorCode : std::int32_t {
   kNcclVersion = 39,
   kLauncher = 40,
   kSingleProcess = 41,
+  kModule = 42,
   kMesh = 64,
   kLayout = 65,
   kTopology = 66,

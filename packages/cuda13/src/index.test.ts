@@ -70,7 +70,7 @@ import(workerData).then(({ load }) => load({ ncclHome: '/x' })).then(
   it.skipIf(!built || driver)('loads without a driver and says so when a rank is made', async () => {
     const backend = load();
     expect(backend.info).toMatchObject({ name: 'cuda13', version });
-    const outcome = await backend.runtime.createLocalRanks({ ranks: 1, timeoutMs: 1000, workers: 0 });
+    const outcome = await backend.runtime.createLocalRanks({ ranks: 1, timeoutMs: 1000, workers: 0, sms: 0 });
     expect(outcome).toMatchObject({ ok: false, error: { code: driverMissing } });
     await backend.dispose();
   });

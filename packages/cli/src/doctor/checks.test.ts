@@ -55,7 +55,7 @@ describe('probeChecks', () => {
   };
 
   it('shows what the native code found', () => {
-    expect(probeChecks({ driver, nccl }, { driver: '580.65.06' })).toEqual([
+    expect(probeChecks({ driver, devices: [], nccl }, { driver: '580.65.06' })).toEqual([
       ok('Driver', 'NVIDIA 580.65.06'),
       ok('CUDA', '13.0 is the newest that the driver runs'),
       ok('NCCL', '2.30.7 for CUDA 13 in /x/libnccl.so.2'),
@@ -66,6 +66,7 @@ describe('probeChecks', () => {
   it('shows what is missing with its fix, and what hangs on it', () => {
     const probe = {
       driver: lost('ERR_DRIVER_MISSING', 'there is no NVIDIA driver', 'install one'),
+      devices: [],
       nccl: lost('ERR_NCCL_NOT_FOUND', 'NCCL was not found', 'nccl-ext nccl install'),
     };
     expect(probeChecks(probe, { driver: undefined })).toEqual([

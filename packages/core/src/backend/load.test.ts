@@ -229,6 +229,7 @@ describe('options of the native code', () => {
 describe('probeBackend', () => {
   const probe = {
     driver: { ok: true, value: { cuda: '13.0', devices: 2 } },
+    devices: [],
     nccl: {
       ok: false,
       error: { code: 38, op: 'nccl', rank: -1, peer: -1, expected: '', seen: '', detail: 'x' },

@@ -7,6 +7,7 @@ import { dataCalls } from './host/data-calls.js';
 import { disposeRankState } from './host/dispose-rank.js';
 import { eventCalls } from './host/event-calls.js';
 import { faultCalls } from './host/fault-calls.js';
+import { foreignCalls } from './host/foreign-calls.js';
 import { graphCalls } from './host/graph-calls.js';
 import { memoryCalls } from './host/memory-calls.js';
 import { rankCalls } from './host/rank-calls.js';
@@ -31,6 +32,7 @@ export function assembleBackend(state: BackendState): Backend {
       ...eventCalls(state),
       ...graphCalls(state),
       ...dataCalls(state),
+      ...foreignCalls(state),
     },
     m2n: m2nCalls(state),
     faults: faultCalls(state),

@@ -42,6 +42,7 @@ export async function openWorld(
       ranks,
       workers: options.workers ?? 0,
       timeoutMs: options.timeoutMs ?? 10_000,
+      sms: 0,
     }),
   );
   return {

@@ -14,7 +14,7 @@ import { processArena } from './memory/arena.js';
  * @example
  * ```ts
  * const backend = createEmbeddedBackend();
- * const ranks = await backend.runtime.createLocalRanks({ ranks: 2, timeoutMs: 30_000, workers: 0 });
+ * const ranks = await backend.runtime.createLocalRanks({ ranks: 2, timeoutMs: 30_000, workers: 0, sms: 0 });
  * // ... then disposeRank for each of ranks.value, and
  * await backend.dispose();
  * ```

@@ -12,7 +12,7 @@ function run(body: string): Promise<{ code: number | null; output: string; ms: n
     import { createEmbeddedBackend } from ${JSON.stringify(built.href)};
     const backend = createEmbeddedBackend();
     const { runtime, faults } = backend;
-    const world = await runtime.createLocalRanks({ ranks: 2, timeoutMs: 20000, workers: 2 });
+    const world = await runtime.createLocalRanks({ ranks: 2, timeoutMs: 20000, workers: 2, sms: 0 });
     const ranks = world.value;
     const streams = ranks.map((rank) => runtime.createStream(rank).value);
     const buffer = runtime.allocate(ranks[0], 16, 'plain').value;

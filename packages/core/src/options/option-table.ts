@@ -12,6 +12,7 @@ export interface Options {
   readonly backend: BackendChoice;
   readonly timeoutMs: number;
   readonly workers: number;
+  readonly sms: number;
   readonly address: string | undefined;
   readonly port: number | undefined;
   readonly token: string | undefined;
@@ -64,6 +65,16 @@ export const optionTable: { readonly [N in OptionName]: OptionSpec<Options[N]> }
     defaultText: '`0`: available cores, at most one per rank',
     ranksAgree: false,
     doc: 'Worker threads of the embedded backend. Any number serves any number of ranks.',
+  },
+  sms: {
+    variable: 'NCCL_EXT_SMS',
+    kind: integer(0, 1024),
+    default: 0,
+    defaultText: '`0`: 0.8 x SMs of the GPU / ranks on it, rounded down',
+    ranksAgree: true,
+    doc:
+      'SMs of the GPU that the operations in flight of one rank may hold; more of them wait their turn. Kernels that wait for ' +
+      'peers must all be resident: leave room for every rank on the GPU. The embedded backend has none.',
   },
   address: {
     variable: 'NCCL_EXT_ADDR',

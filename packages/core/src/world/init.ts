@@ -64,15 +64,15 @@ export async function init(options: InitOptions = {}): Promise<Communicator> {
 async function joinWorld(
   backend: Backend,
   launch: Launch,
-  { timeoutMs, workers, token }: Options,
+  { timeoutMs, workers, sms, token }: Options,
 ): Promise<number> {
   if (launch.worldSize > 1) {
     const { rank, worldSize, localRank, localWorldSize, address, port } = launch;
-    const config = { rank, worldSize, localRank, localWorldSize, address, port, timeoutMs };
+    const config = { rank, worldSize, localRank, localWorldSize, address, port, timeoutMs, sms };
     const secret = token === undefined ? {} : { token };
     return unwrap(await backend.runtime.joinRank({ ...config, ...secret }));
   }
-  const [handle] = unwrap(await backend.runtime.createLocalRanks({ ranks: 1, timeoutMs, workers }));
+  const [handle] = unwrap(await backend.runtime.createLocalRanks({ ranks: 1, timeoutMs, workers, sms }));
   if (handle === undefined) throw new NcclExtError('ERR_INTERNAL', 'The backend made no rank.');
   return handle;
 }

@@ -63,12 +63,13 @@ export async function localWorld(options: LocalWorldOptions): Promise<World> {
   const { backend, values } = await openBackend(explicit, logger);
   try {
     signal?.throwIfAborted();
-    const { timeoutMs, workers } = values;
+    const { timeoutMs, workers, sms } = values;
     const handles = unwrap(
       await backend.runtime.createLocalRanks({
         ranks,
         timeoutMs,
         workers,
+        sms,
         ...(devices === undefined ? {} : { devices }),
       }),
     );

@@ -10,7 +10,14 @@ import { type BackendState, foreign, isIdle } from './state.js';
 
 type MemoryCalls = Pick<
   RuntimeSpi,
-  'allocate' | 'freeBuffer' | 'bufferAddress' | 'mapBuffer' | 'memoryUsage' | 'registerWindow' | 'freeWindow'
+  | 'allocate'
+  | 'freeBuffer'
+  | 'bufferAddress'
+  | 'mapBuffer'
+  | 'memoryUsage'
+  | 'registerWindow'
+  | 'freeWindow'
+  | 'windowPeers'
 >;
 
 /** What a rank brings to the registration of a window. */
@@ -109,7 +116,10 @@ export function memoryCalls(state: BackendState): MemoryCalls {
               'registerWindow',
               parts.map(({ error }) => error),
             );
-          return parts.map(({ rank: owner, buffer: memory }) => succeeded(openWindow(state, owner, memory!)));
+          const peers = parts.map(({ buffer: memory }) => BigInt(memory!.address));
+          return parts.map(({ rank: owner, buffer: memory }) =>
+            succeeded(openWindow(state, owner, memory!, peers)),
+          );
         },
       });
     },
@@ -122,11 +132,23 @@ export function memoryCalls(state: BackendState): MemoryCalls {
       window.owner.objects.delete(window);
       return 0;
     },
+
+    windowPeers(handle) {
+      const window = state.owned('window', handle, 'windowPeers');
+      if (isError(window)) return failed(window);
+      // No kernel runs here that could read a table.
+      return succeeded({ table: 0n, addresses: window.peers });
+    },
   };
 }
 
-function openWindow(state: BackendState, owner: RankState, buffer: BufferState): WindowHandle {
-  const window: WindowState = { kind: 'window', handle: 0, owner, buffer };
+function openWindow(
+  state: BackendState,
+  owner: RankState,
+  buffer: BufferState,
+  peers: readonly bigint[],
+): WindowHandle {
+  const window: WindowState = { kind: 'window', handle: 0, owner, buffer, peers };
   buffer.windows++;
   owner.objects.add(window);
   return state.handles.add(window);

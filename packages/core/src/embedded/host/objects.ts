@@ -46,6 +46,8 @@ export interface WindowState {
   handle: number;
   readonly owner: RankState;
   readonly buffer: BufferState;
+  /** Address of every rank's part, by rank. */
+  readonly peers: readonly bigint[];
 }
 
 export interface StreamState {

@@ -18,7 +18,7 @@ import { createEmbeddedBackend } from '../index.js';
 describe('createLocalRanks', () => {
   it('refuses numbers that make no world, each by name', async () => {
     const { runtime } = createEmbeddedBackend();
-    const good = { ranks: 2, timeoutMs: 1000, workers: 0 };
+    const good = { ranks: 2, timeoutMs: 1000, workers: 0, sms: 0 };
     for (const [field, wrong] of [
       ['ranks', { ...good, ranks: 0 }],
       ['ranks', { ...good, ranks: 1.5 }],
@@ -44,6 +44,7 @@ describe('createLocalRanks', () => {
       address: 'a',
       port: 1,
       timeoutMs: 1,
+      sms: 0,
     };
     const record = error(await runtime.joinRank(place));
     expect(record.code).toBe(code('ERR_SINGLE_PROCESS'));
@@ -52,14 +53,21 @@ describe('createLocalRanks', () => {
 
   it('names the device', async () => {
     await inWorld(1, {}, async ({ runtime, ranks }) => {
-      expect(runtime.deviceOf(ranks[0]!)).toEqual({ index: 0, name: 'embedded (memory of this process)' });
+      expect(runtime.deviceOf(ranks[0]!)).toEqual({
+        index: 0,
+        name: 'embedded (memory of this process)',
+        uuid: '',
+        multiprocessors: 0,
+        ranks: 1,
+        smBudget: 0,
+      });
     });
   });
 
   it('makes nothing after the backend was disposed', async () => {
     const backend = createEmbeddedBackend();
     await backend.dispose();
-    const outcome = await backend.runtime.createLocalRanks({ ranks: 1, timeoutMs: 1000, workers: 1 });
+    const outcome = await backend.runtime.createLocalRanks({ ranks: 1, timeoutMs: 1000, workers: 1, sms: 0 });
     expect(error(outcome).code).toBe(code('ERR_DISPOSED'));
   });
 

@@ -21,7 +21,14 @@ const maxTimeoutMs = 2 ** 31 - 1;
 
 type RankCalls = Pick<
   RuntimeSpi,
-  'createLocalRanks' | 'joinRank' | 'abortRank' | 'disposeRank' | 'poisonOf' | 'deviceOf' | 'exchange'
+  | 'createLocalRanks'
+  | 'joinRank'
+  | 'abortRank'
+  | 'disposeRank'
+  | 'poisonOf'
+  | 'deviceOf'
+  | 'factsOf'
+  | 'exchange'
 >;
 
 export function rankCalls(state: BackendState): RankCalls {
@@ -59,7 +66,19 @@ export function rankCalls(state: BackendState): RankCalls {
       return isError(rank) ? rank : rank.world.poisonOf(rank.rank);
     },
 
-    deviceOf: () => ({ index: 0, name: 'embedded (memory of this process)' }),
+    deviceOf(handle) {
+      const rank = state.handles.get('rank', handle, 'deviceOf');
+      return {
+        index: 0,
+        name: 'embedded (memory of this process)',
+        uuid: '',
+        multiprocessors: 0,
+        ranks: isError(rank) ? 0 : rank.world.options.ranks,
+        smBudget: 0,
+      };
+    },
+
+    factsOf: () => ({}),
 
     async exchange(handle, topic, payload) {
       const rank = state.rank(handle, 'exchange');

@@ -10,7 +10,10 @@ import { errorRecord, failed, isError, succeeded } from './errors.js';
 import type { RankState, StreamState } from './objects.js';
 import type { BackendState } from './state.js';
 
-type StreamCalls = Pick<RuntimeSpi, 'createStream' | 'freeStream' | 'queued' | 'synchronize'>;
+type StreamCalls = Pick<
+  RuntimeSpi,
+  'createStream' | 'streamAddress' | 'freeStream' | 'queued' | 'synchronize'
+>;
 
 export function streamCalls(state: BackendState): StreamCalls {
   return {
@@ -21,6 +24,11 @@ export function streamCalls(state: BackendState): StreamCalls {
       if (isError(stream)) return failed(stream);
       rank.objects.add(stream);
       return succeeded(state.handles.add(stream));
+    },
+
+    streamAddress(handle) {
+      const stream = state.handles.get('stream', handle, 'streamAddress');
+      return isError(stream) ? 0n : BigInt(stream.ringAddress);
     },
 
     freeStream(handle) {

@@ -144,7 +144,7 @@ it('a missing build says so', async () => {
   const pool = new WorkerPool(arena);
   pool.lease = () => Promise.reject(new Error('dist/embedded/worker.js is missing; run tsc -b to build it'));
   const { runtime } = assembleBackend(new BackendState(arena, pool));
-  const record = error(await runtime.createLocalRanks({ ranks: 1, timeoutMs: 1000, workers: 1 }));
+  const record = error(await runtime.createLocalRanks({ ranks: 1, timeoutMs: 1000, workers: 1, sms: 0 }));
   expect(record.code).toBe(code('ERR_INTERNAL'));
   expect(record.detail).toContain('run tsc -b');
   expect(arena.liveBytes).toBe(0);
