@@ -7,9 +7,12 @@ import { type Command, defineLeaf, type Outcome, type Session } from '../command
 import { backendChecks } from '../doctor/backend-checks.js';
 import { doctorText } from '../doctor/doctor-text.js';
 import { embeddedCheck } from '../doctor/embedded-check.js';
+import { variableChecks } from '../doctor/gpu-variables.js';
 import { launcherCheck } from '../doctor/launcher-check.js';
 import { machineCheck, nodeCheck } from '../doctor/machine-checks.js';
 import { optionChecks } from '../doctor/option-checks.js';
+import { sharingChecks } from '../doctor/sharing-checks.js';
+import { readSharingFacts } from '../doctor/sharing-facts.js';
 
 export const doctorCommand: Command = defineLeaf({
   meta: { name: 'doctor', description: 'Check this machine; every line that is not right says its fix' },
@@ -24,17 +27,20 @@ export const doctorCommand: Command = defineLeaf({
 async function runDoctor({ env }: Session): Promise<Outcome> {
   const options = optionChecks(env);
   const backend = await backendChecks(options.backend);
+  const onGpus = backend.probe?.driver.ok === true;
   const checks = [
     nodeCheck(await neededNode()),
     machineCheck(),
     ...backend.checks,
+    ...(onGpus ? [...sharingChecks(readSharingFacts(env), env), ...variableChecks(env)] : []),
     await embeddedCheck(),
     launcherCheck(env),
     ...options.checks,
   ];
   const ok = checks.every(({ status }) => status !== 'failed');
   const findings = { version, ok, backend: backend.chosen ?? null, checks, options: options.options };
-  return { ok, json: { ...findings }, text: (style) => doctorText(findings, style) };
+  const { probe = null, communicator = null } = backend;
+  return { ok, json: { ...findings, probe, communicator }, text: (style) => doctorText(findings, style) };
 }
 
 async function neededNode(): Promise<string> {

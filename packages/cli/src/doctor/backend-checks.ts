@@ -5,42 +5,50 @@ import {
   type BackendChoice,
   type BackendReport,
   describeBackends,
-  localWorld,
-  NcclExtError,
+  type NcclExtError,
   type PackageReport,
   type Probe,
   probeBackend,
-  type World,
 } from '@nccl-ext/core';
 import type { ErrorRecord } from '@nccl-ext/core/contract';
 import { absent, type Check, failed, fixOf, ok } from './check.js';
+import { communicatorChecks } from './communicator-checks.js';
+import { deviceChecks } from './device-checks.js';
 
 /** The checks, and the backend that would run (undefined: none would). */
 export interface BackendFindings {
   readonly checks: readonly Check[];
   readonly chosen: BackendReport['chosen'];
+  /** What the native code found of driver, GPUs and NCCL; undefined where none was loaded. */
+  readonly probe?: Probe;
+  /** What the communicator of a first world told; undefined where none was made. */
+  readonly communicator?: Readonly<Record<string, string>>;
 }
+
+type GpuFindings = Omit<BackendFindings, 'chosen'>;
 
 export async function backendChecks(choice: BackendChoice): Promise<BackendFindings> {
   const report = describeBackends(choice);
   const chosen = backendCheck(report);
   const packages = report.packages.map((one) => packageCheck(one, report));
-  return { checks: [chosen, ...packages, ...(await gpuChecks(choice, report))], chosen: report.chosen };
+  const gpus = await gpuFindings(choice, report);
+  return { ...gpus, checks: [chosen, ...packages, ...gpus.checks], chosen: report.chosen };
 }
 
-async function gpuChecks(choice: BackendChoice, report: BackendReport): Promise<Check[]> {
+async function gpuFindings(choice: BackendChoice, report: BackendReport): Promise<GpuFindings> {
   const { chosen } = report;
-  if (chosen === undefined || chosen === 'embedded') return [driverCheck(report), ...withoutGpu(report)];
+  if (chosen === undefined || chosen === 'embedded')
+    return { checks: [driverCheck(report), ...withoutGpu(report)] };
   const { probe, error } = await probeBackend(choice);
   if (error !== undefined)
-    return [driverCheck(report), errorCheck(`@nccl-ext/${chosen} loads`, error, reinstall)];
-  if (probe === undefined) return [driverCheck(report), ...(await worldChecks(choice, true))];
-  const checks = probeChecks(probe, report);
-  const usable = probe.driver.ok && probe.nccl.ok;
-  return usable ? [...checks, ...(await worldChecks(choice, false))] : checks;
+    return { checks: [driverCheck(report), errorCheck(`@nccl-ext/${chosen} loads`, error, reinstall)] };
+  const checks = probe === undefined ? [driverCheck(report)] : probeChecks(probe, report);
+  const found = probe === undefined ? { checks } : { checks, probe };
+  if (probe !== undefined && !(probe.driver.ok && probe.nccl.ok)) return found;
+  const world = await communicatorChecks(choice, probe?.devices.length ?? 1);
+  return { ...found, checks: [...checks, ...world.checks], communicator: world.facts };
 }
 
-const reportIt = 'Report it with the output of `nccl-ext doctor --json`.';
 const reinstall = 'Install the same version of every @nccl-ext package.';
 
 function backendCheck({ chosen, requested, reason, error }: BackendReport): Check {
@@ -68,8 +76,11 @@ function driverCheck({ driver }: BackendReport): Check {
   );
 }
 
-/** The lines Driver, CUDA, NCCL and GPUs from what the backend's native code found. */
-export function probeChecks({ driver, nccl }: Probe, report: Pick<BackendReport, 'driver'>): Check[] {
+/** The lines Driver, CUDA, NCCL and GPUs, and one per GPU, from what the backend's native code found. */
+export function probeChecks(
+  { driver, devices, nccl }: Probe,
+  report: Pick<BackendReport, 'driver'>,
+): Check[] {
   if (!driver.ok) {
     const seeDriver = 'See the line Driver.';
     return [
@@ -79,12 +90,13 @@ export function probeChecks({ driver, nccl }: Probe, report: Pick<BackendReport,
       absent('GPUs', seeDriver),
     ];
   }
-  const { cuda, devices } = driver.value;
+  const { cuda, devices: count } = driver.value;
   return [
     ok('Driver', `NVIDIA ${report.driver ?? 'of unknown version'}`),
     ok('CUDA', `${cuda} is the newest that the driver runs`),
     ncclCheck(nccl),
-    ok('GPUs', String(devices)),
+    ok('GPUs', String(count)),
+    ...deviceChecks(devices),
   ];
 }
 
@@ -101,25 +113,6 @@ function recordCheck(name: string, { detail, help }: ErrorRecord): Check {
 
 function errorCheck(name: string, error: NcclExtError, otherwise: string): Check {
   return failed(name, error.message.split('\n')[0]!, fixOf(error, otherwise));
-}
-
-/** Whether a rank can be made, and which GPU it is on; with `facts` also what the backend then tells. */
-async function worldChecks(backend: BackendChoice, facts: boolean): Promise<Check[]> {
-  let world: World;
-  try {
-    world = await localWorld({ ranks: 1, backend });
-  } catch (error) {
-    if (!NcclExtError.is(error)) throw error;
-    return [errorCheck('World of 1 rank', error, reportIt)];
-  }
-  try {
-    const details = Object.entries(facts ? world.backend.details : {}).map(([name, value]) =>
-      ok(name, value),
-    );
-    return [...details, ...world.ranks.map(({ device }) => ok(`GPU ${device.index}`, device.name))];
-  } finally {
-    await world.dispose();
-  }
 }
 
 function withoutGpu(report: BackendReport): Check[] {

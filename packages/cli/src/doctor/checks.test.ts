@@ -6,6 +6,7 @@ import { describe, expect, it } from 'vitest';
 import { styleFor } from '../output/style.js';
 import { backendChecks, probeChecks } from './backend-checks.js';
 import { failed, fixOf, ok, warning } from './check.js';
+import { gpu } from './device.test-util.js';
 import { doctorText } from './doctor-text.js';
 import { launcherCheck } from './launcher-check.js';
 import { nodeCheck } from './machine-checks.js';
@@ -38,7 +39,7 @@ describe('backendChecks', () => {
 });
 
 describe('probeChecks', () => {
-  const driver = { ok: true, value: { cuda: '13.0', devices: 8 } } as const;
+  const driver = { ok: true, value: { cuda: '13.0', devices: 1 } } as const;
   const nccl = { ok: true, value: { path: '/x/libnccl.so.2', version: '2.30.7', cudaMajor: 13 } } as const;
   const lost = (code: keyof typeof errorNumbers, detail: string, help: string) => {
     const error = {
@@ -55,11 +56,12 @@ describe('probeChecks', () => {
   };
 
   it('shows what the native code found', () => {
-    expect(probeChecks({ driver, devices: [], nccl }, { driver: '580.65.06' })).toEqual([
+    expect(probeChecks({ driver, devices: [gpu(0)], nccl }, { driver: '580.65.06' })).toEqual([
       ok('Driver', 'NVIDIA 580.65.06'),
       ok('CUDA', '13.0 is the newest that the driver runs'),
       ok('NCCL', '2.30.7 for CUDA 13 in /x/libnccl.so.2'),
-      ok('GPUs', '8'),
+      ok('GPUs', '1'),
+      ok('GPU 0', expect.stringContaining('NVIDIA H200') as unknown as string),
     ]);
   });
 
