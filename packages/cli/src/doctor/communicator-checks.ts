@@ -32,7 +32,7 @@ export async function communicatorChecks(
     const facts = backendOf(first!).runtime.factsOf(rankHandleOf(first!));
     const took = timeText(performance.now() - began);
     const made = ok(name, `passed a barrier, ${took} with the start of CUDA and NCCL`);
-    return { checks: [made, budgetCheck(world), ...factChecks(facts)], facts };
+    return { checks: [made, ...budgetCheck(world), ...factChecks(facts)], facts };
   } catch (error) {
     if (!NcclExtError.is(error)) throw error;
     return { checks: [failed(name, error.message.split('\n')[0]!, fixOf(error, reportIt))], facts: {} };
@@ -43,12 +43,11 @@ export async function communicatorChecks(
 
 const reportIt = 'Report it with the output of `nccl-ext doctor --json`.';
 
-function budgetCheck(world: World): Check {
+function budgetCheck(world: World): Check[] {
   const { smBudget, multiprocessors, ranks } = world.ranks[0]!.device;
-  return ok(
-    'SM budget',
-    `${smBudget} of ${multiprocessors} SMs per rank with ${countText(ranks, 'rank')} on a GPU (NCCL_EXT_SMS)`,
-  );
+  if (multiprocessors === 0) return [];
+  const found = `${smBudget} of ${multiprocessors} SMs per rank with ${countText(ranks, 'rank')} on a GPU (NCCL_EXT_SMS)`;
+  return [ok('SM budget', found)];
 }
 
 /** The facts as they are called; those that are less than they could be with what would improve them. */
