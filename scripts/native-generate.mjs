@@ -1,21 +1,54 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes native/generated/contract.hpp from the contract's TypeScript, so that both languages hold the same numbers.
-// Needs a build (`npx tsc -b`). With --check it only says whether the file is out of date.
+// Writes native/generated/ from the contract's TypeScript, so that both languages hold the same numbers, and from native/ the headers for
+// users' kernels in both CUDA packages. Needs a build (`npx tsc -b`). With --check it only says which files are out of date.
 
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { argv } from 'node:process';
 import { fileURLToPath } from 'node:url';
 import { root } from './lib.mjs';
+import { constantOf, recordsHeader } from './native-records.mjs';
 
-const outputPath = 'native/generated/contract.hpp';
+/** What a user's kernel includes, kernel.cuh and everything behind it: published as nccl_ext/<name>. */
+const kernelHeaders = [
+  'generated/records.hpp',
+  'runtime/kernel.cuh',
+  'runtime/ptx.cuh',
+  'runtime/shared/guard.hpp',
+  'runtime/shared/qualifiers.hpp',
+  'runtime/shared/status.hpp',
+  'runtime/shared/sync.hpp',
+];
 
 /** Rows of { path, content }, as scripts/generators.mjs takes them. */
 export async function nativeContract() {
-  const { errorNumbers } = await import('../packages/core/dist/errors/codes.js');
+  const records = await recordsHeader();
+  return [
+    { path: 'native/generated/contract.hpp', content: await contractHeader() },
+    { path: 'native/generated/records.hpp', content: records },
+    ...publicHeaders(records),
+  ];
+}
+
+/** The same files in both packages; their includes of each other lead to where users find them. */
+function publicHeaders(records) {
+  return ['cuda12', 'cuda13'].flatMap((backend) =>
+    kernelHeaders.map((source) => {
+      const text = source.startsWith('generated/')
+        ? records
+        : readFileSync(join(root, 'native', source), 'utf8');
+      const content = text.replace(
+        /#include "(?:generated|runtime|runtime\/shared)\/([\w.]+)"/g,
+        '#include <nccl_ext/$1>',
+      );
+      return { path: `packages/${backend}/include/nccl_ext/${source.split('/').at(-1)}`, content };
+    }),
+  );
+}
+
+async function contractHeader() {
   const { dtypes, dtypeTraits } = await import('../packages/core/dist/dtype/dtype.js');
   const contract = await import('../packages/core/dist/contract/index.js');
-  const codes = Object.entries(errorNumbers);
   const lines = [
     '// SPDX-License-Identifier: Apache-2.0',
     '// Generated from packages/core/src by scripts/native-generate.mjs; do not edit.',
@@ -24,17 +57,13 @@ export async function nativeContract() {
     '#include <cstddef>',
     '#include <cstdint>',
     '',
+    '#include "generated/records.hpp"',
+    '',
     'namespace nccl_ext {',
     '',
     `inline constexpr int kContractVersion = ${contract.contractVersion};`,
     `inline constexpr int kMaxQueuedOperations = ${contract.maxQueuedOperations};`,
     `inline constexpr int kMoveLoops = ${contract.moveLoops};`,
-    '',
-    '// core/src/errors/codes.ts',
-    'enum class ErrorCode : std::int32_t {',
-    '  kNone = 0,',
-    ...codes.map(([code, value]) => `  ${constantOf(code.replace(/^ERR_/, ''))} = ${value},`),
-    '};',
     '',
     '// core/src/dtype/dtype.ts',
     'enum class DType : std::uint8_t {',
@@ -56,7 +85,7 @@ export async function nativeContract() {
     '}  // namespace nccl_ext',
     '',
   ];
-  return [{ path: outputPath, content: lines.join('\n') }];
+  return lines.join('\n');
 }
 
 /** The TypeScript function's own results, so that a change of its formula breaks the native build. */
@@ -72,20 +101,16 @@ function castChecks(dtypes, castTransform) {
   );
 }
 
-/** `OUT_OF_MEMORY` becomes kOutOfMemory, `bf16` kBf16. */
-function constantOf(name) {
-  const words = name.toLowerCase().split('_');
-  return `k${words.map((word) => word[0].toUpperCase() + word.slice(1)).join('')}`;
-}
-
 if (argv[1] === fileURLToPath(import.meta.url)) {
-  const [{ path, content }] = await nativeContract();
-  const file = join(root, path);
-  const current = existsSync(file) && readFileSync(file, 'utf8') === content;
-  if (argv.includes('--check')) {
-    process.stdout.write(
-      current ? `${path} is up to date.\n` : `${path} is out of date: run npm run generate\n`,
-    );
-    process.exitCode = current ? 0 : 1;
-  } else writeFileSync(file, content);
+  for (const { path, content } of await nativeContract()) {
+    const file = join(root, path);
+    if (existsSync(file) && readFileSync(file, 'utf8') === content) continue;
+    if (argv.includes('--check')) {
+      process.stdout.write(`${path} is out of date: run npm run generate\n`);
+      process.exitCode = 1;
+      continue;
+    }
+    mkdirSync(dirname(file), { recursive: true });
+    writeFileSync(file, content);
+  }
 }

@@ -5,57 +5,13 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "generated/records.hpp"
+
 namespace nccl_ext {
 
 inline constexpr int kContractVersion = 1;
 inline constexpr int kMaxQueuedOperations = 256;
 inline constexpr int kMoveLoops = 3;
-
-// core/src/errors/codes.ts
-enum class ErrorCode : std::int32_t {
-  kNone = 0,
-  kInvalidArgument = 1,
-  kInvalidState = 2,
-  kDisposed = 3,
-  kQueueFull = 4,
-  kTimeout = 5,
-  kAborted = 6,
-  kPoisoned = 7,
-  kDisagreement = 8,
-  kOutOfMemory = 9,
-  kUnsupported = 10,
-  kViewTooLarge = 11,
-  kForeignObject = 12,
-  kOutOfBounds = 13,
-  kOverlap = 14,
-  kRankLost = 15,
-  kInternal = 16,
-  kBusy = 17,
-  kBackendConflict = 32,
-  kBackendMissing = 33,
-  kBackendVersion = 34,
-  kBackendLoad = 35,
-  kDriverTooOld = 36,
-  kDriverMissing = 37,
-  kNcclNotFound = 38,
-  kNcclVersion = 39,
-  kLauncher = 40,
-  kSingleProcess = 41,
-  kModule = 42,
-  kMesh = 64,
-  kLayout = 65,
-  kTopology = 66,
-  kShapeMismatch = 67,
-  kCoverage = 68,
-  kCast = 69,
-  kManifest = 70,
-  kCheckpoint = 71,
-  kModel = 72,
-  kParallelism = 73,
-  kRules = 74,
-  kVerify = 75,
-  kTorn = 76,
-};
 
 // core/src/dtype/dtype.ts
 enum class DType : std::uint8_t {

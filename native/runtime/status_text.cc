@@ -8,6 +8,7 @@ std::string nameOf(DeviceOp op) {
   switch (op) {
     case DeviceOp::kBarrier:
       return "barrier";
+    case DeviceOp::kKernel:
     case DeviceOp::kNone:
       break;
   }
@@ -19,10 +20,31 @@ RecordValue number(std::uint64_t value) {
   return static_cast<std::int64_t>(value);
 }
 
+// A kernel of the user's may report these; anything else it wrote is a failure of its own.
+bool mayReport(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::kInvalidArgument:
+    case ErrorCode::kOutOfBounds:
+    case ErrorCode::kTimeout:
+    case ErrorCode::kAborted:
+    case ErrorCode::kPoisoned:
+    case ErrorCode::kRankLost:
+      return true;
+    default:
+      return false;
+  }
+}
+
+ErrorCode codeOf(const DeviceStatus& status) {
+  const auto code = static_cast<ErrorCode>(status.code);
+  const bool users = static_cast<DeviceOp>(status.op) == DeviceOp::kKernel;
+  return users && !mayReport(code) ? ErrorCode::kKernel : code;
+}
+
 }  // namespace
 
 ErrorRecord recordOf(const DeviceStatus& status, int rank) {
-  const auto code = static_cast<ErrorCode>(status.code);
+  const ErrorCode code = codeOf(status);
   const std::string op = nameOf(static_cast<DeviceOp>(status.op));
   const std::string self = "rank " + std::to_string(rank), peer = "rank " + std::to_string(status.peer);
   const std::string others = status.missing > 1 ? " and " + std::to_string(status.missing - 1) + " more" : "";
@@ -37,6 +59,11 @@ ErrorRecord recordOf(const DeviceStatus& status, int rank) {
     detail = self + " was aborted while it waited in " + op;
   } else if (code == ErrorCode::kPoisoned) {
     detail = op + " was skipped: " + self + " is unusable since an earlier error";
+  } else if (code == ErrorCode::kKernel || code == ErrorCode::kInvalidArgument || code == ErrorCode::kOutOfBounds) {
+    const std::string about = status.peer >= 0 ? " about " + peer : "";
+    detail = "a kernel of " + self + " reported an error" + about + ": it expected " + std::to_string(status.expected) +
+             " and saw " + std::to_string(status.seen);
+    help = "The kernel's own code says what the two numbers mean.";
   }
   return fail(code, op, detail)
       .ofRank(rank)

@@ -228,7 +228,7 @@ std::optional<ErrorRecord> Runtime::takeError(StreamState& stream) {
   const auto take = [&](DeviceStatus& box) {
     if (observe<kSystem>(box.code) == 0) return;
     const ErrorRecord record = recordOf(box, rank);
-    publish<kSystem>(box.code, 0);
+    clear(box);
     if (poisons(record)) poison(*stream.owner, record);
     if (!first) first = record;
   };

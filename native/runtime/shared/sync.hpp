@@ -2,7 +2,7 @@
 // Flags between threads, GPUs and the host: the only place that names a memory order.
 //
 // A writer makes its data visible with publish (store, release) and a reader finds it with observe (load, acquire);
-// peek (relaxed) orders nothing. The scope is the farthest reader's: device inside a GPU, system for a peer or the
+// peek (relaxed) orders nothing, nor does claim, which one of many threads wins. The scope is the farthest reader's: device inside a GPU, system for a peer or the
 // host.
 #pragma once
 
@@ -30,6 +30,14 @@ NCCL_EXT_HD inline Word observe(Word& word) {
 template <cuda::thread_scope Scope, class Word>
 NCCL_EXT_HD inline Word peek(Word& word) {
   return cuda::atomic_ref<Word, Scope>(word).load(cuda::std::memory_order_relaxed);
+}
+
+// Turns `word` from 0 into 1; whether this thread did.
+template <cuda::thread_scope Scope>
+NCCL_EXT_HD inline bool claim(std::int32_t& word) {
+  std::int32_t expected = 0;
+  return cuda::atomic_ref<std::int32_t, Scope>(word).compare_exchange_strong(expected, 1,
+                                                                             cuda::std::memory_order_relaxed);
 }
 
 // Epochs are free-running and compared on the circle: `epoch` has come when it is at most 2^63 - 1 behind `seen`.

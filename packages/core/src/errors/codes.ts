@@ -55,6 +55,8 @@ export const errorNumbers = {
   ERR_SINGLE_PROCESS: 41,
   /** A module of kernels cannot be loaded on this GPU, or a launch does not fit its kernel. */
   ERR_MODULE: 42,
+  /** A kernel of the user's reported a failure of its own; `expected` and `seen` hold what it said. */
+  ERR_KERNEL: 43,
 
   /** A mesh is malformed. */
   ERR_MESH: 64,
