@@ -19,6 +19,9 @@ endif()
 function(add_fake kind variant name)
   set(target fake_${kind}_${variant})
   add_library(${target} SHARED tests/fake/fake_${kind}.cc)
+  if(kind STREQUAL "cuda")
+    target_sources(${target} PRIVATE tests/fake/fake_modules.cc)
+  endif()
   target_link_libraries(${target} PRIVATE nccl_ext_settings)
   target_compile_features(${target} PRIVATE cxx_std_17)
   target_compile_definitions(${target} PRIVATE ${ARGN})
@@ -46,6 +49,7 @@ set_target_properties(nccl_ext_host PROPERTIES POSITION_INDEPENDENT_CODE ON CXX_
 
 add_executable(host_tests
   tests/host/driver_test.cc
+  tests/host/kernels_test.cc
   tests/host/loader_test.cc
   tests/host/meeting_test.cc
   tests/host/protocol_test.cc

@@ -9,8 +9,14 @@ set(RUNTIME_SOURCES
   runtime/driver.cc
   runtime/events.cc
   runtime/graphs.cc
+  runtime/kernel_launch.cc
+  runtime/kernels.cc
   runtime/local_meeting.cc
+  runtime/module_api.cc
+  runtime/module_image.cc
+  runtime/module_state.cc
   runtime/open_rank.cc
+  runtime/peer_table.cc
   runtime/pinned.cc
   runtime/poller.cc
   runtime/probe_devices.cc
@@ -26,4 +32,4 @@ set(RUNTIME_SOURCES
   runtime/worker.cc
   runtime/worlds.cc)
 set(KERNEL_SOURCES runtime/barrier.cu)
-set(NODE_SOURCES node/addon.cc node/bind_runtime.cc node/convert.cc node/session.cc)
+set(NODE_SOURCES node/addon.cc node/bind_kernels.cc node/bind_runtime.cc node/convert.cc node/session.cc)

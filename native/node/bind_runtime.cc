@@ -2,49 +2,10 @@
 // Each function is named and typed as in core/src/contract/runtime.ts; its signature stands in the table at the end.
 #include "node/bind_runtime.hpp"
 
+#include "node/binding.hpp"
+
 namespace nccl_ext {
 namespace {
-
-using Info = const Napi::CallbackInfo&;
-
-Session& sessionOf(Info info) {
-  return *static_cast<Session*>(info.Data());
-}
-
-ErrorRecord gone() {
-  return fail(ErrorCode::kDisposed, "backend", "the backend was disposed");
-}
-
-// Status: 0, or the number of an error that lastError() holds.
-Napi::Value report(Info info, const Status& status) {
-  if (status) return Napi::Number::New(info.Env(), 0);
-  sessionOf(info).lastError = status.error();
-  return Napi::Number::New(info.Env(), static_cast<std::int32_t>(status.error().code));
-}
-
-template <class Call>
-Napi::Value withStatus(Info info, Call call) {
-  Runtime* runtime = sessionOf(info).runtime();
-  return report(info, runtime == nullptr ? Status(gone()) : call(*runtime));
-}
-
-template <class T, class Call>
-Napi::Value withOutcome(Info info, Call call) {
-  Runtime* runtime = sessionOf(info).runtime();
-  return toJs(info.Env(), runtime == nullptr ? Outcome<T>(gone()) : call(*runtime));
-}
-
-// T: Outcome<...> or Status.
-template <class T, class Call>
-Napi::Value withPromise(Info info, Call call) {
-  Session& session = sessionOf(info);
-  auto [promise, settle] = session.promise<T>();
-  if (session.runtime() == nullptr)
-    settle(gone());
-  else
-    call(*session.runtime(), settle);
-  return promise;
-}
 
 Napi::Value lastError(Info info) {
   return toJs(info.Env(), sessionOf(info).lastError);
@@ -227,11 +188,6 @@ Napi::Value enqueueBarrier(Info info) {
   return withStatus(info, [&](Runtime& runtime) { return runtime.enqueueBarrier(integerOf(info[0])); });
 }
 
-struct Binding {
-  const char* name;
-  Napi::Value (*function)(Info);
-};
-
 constexpr Binding kBindings[] = {
     {"lastError", lastError},                // () => ErrorRecord
     {"createLocalRanks", createLocalRanks},  // (config) => Promise<Outcome<RankHandle[]>>
@@ -274,8 +230,8 @@ constexpr Binding kBindings[] = {
 
 Napi::Object bindRuntime(Napi::Env env, Session& session) {
   Napi::Object runtime = Napi::Object::New(env);
-  for (const Binding& binding : kBindings)
-    runtime.Set(binding.name, Napi::Function::New(env, binding.function, binding.name, &session));
+  bind(runtime, kBindings, session);
+  bindKernels(runtime, session);
   return runtime;
 }
 

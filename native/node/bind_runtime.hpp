@@ -8,4 +8,7 @@ namespace nccl_ext {
 
 Napi::Object bindRuntime(Napi::Env env, Session& session);
 
+// Adds the functions of bind_kernels.cc to it.
+void bindKernels(Napi::Object runtime, Session& session);
+
 }  // namespace nccl_ext

@@ -113,6 +113,7 @@ Status Runtime::freeGraph(Handle handle) {
   }
   for (const auto& buffer : graph->content.buffers) buffer->graphs--;
   graph->content.buffers.clear();
+  graph->content.keeps.clear();
   rank.graphs.erase(graph.get());
   handles_.remove(handle);
   return ok();

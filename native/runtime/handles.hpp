@@ -21,6 +21,8 @@ struct WindowState;
 struct StreamState;
 struct EventState;
 struct GraphState;
+struct ModuleState;
+struct KernelState;
 
 template <class T>
 inline constexpr const char* kKindName = "object";
@@ -36,6 +38,10 @@ template <>
 inline constexpr const char* kKindName<EventState> = "event";
 template <>
 inline constexpr const char* kKindName<GraphState> = "graph";
+template <>
+inline constexpr const char* kKindName<ModuleState> = "module";
+template <>
+inline constexpr const char* kKindName<KernelState> = "kernel";
 
 class Handles {
  public:
@@ -63,7 +69,8 @@ class Handles {
 
  private:
   using Object = std::variant<std::shared_ptr<RankState>, std::shared_ptr<BufferState>, std::shared_ptr<WindowState>,
-                              std::shared_ptr<StreamState>, std::shared_ptr<EventState>, std::shared_ptr<GraphState>>;
+                              std::shared_ptr<StreamState>, std::shared_ptr<EventState>, std::shared_ptr<GraphState>,
+                              std::shared_ptr<ModuleState>, std::shared_ptr<KernelState>>;
   Handle next_ = 1;
   std::unordered_map<Handle, Object> objects_;
 };

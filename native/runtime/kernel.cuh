@@ -6,16 +6,19 @@
 //
 //   #include <nccl_ext/kernel.cuh>
 //
-//   // Every rank stores its number into every peer's window: values[size], then flags[size], 64 bits each.
+//   // Every rank stores a number into every peer's window. Layout: numbers[2][size], then flags[size], 64 bits each.
 //   extern "C" __global__ void shout(std::uint64_t* const* windows, std::uint64_t epoch, nccl_ext::KernelGuard guard) {
 //     using namespace nccl_ext;
 //     const int peer = threadIdx.x;  // one CTA with a thread per rank
 //     if (peer >= guard.size || mustEnd(guard)) return;
-//     windows[peer][guard.rank] = epoch * 1000 + guard.rank;
-//     publish<kSystem>(windows[peer][guard.size + guard.rank], epoch);           // E1 release, to the peer's GPU
+//     // A peer that is one epoch behind still reads the other half; none is two behind, because it told us epoch - 1.
+//     const std::uint64_t half = epoch % 2 * guard.size, flags = 2 * guard.size;
 //     std::uint64_t* const own = windows[guard.rank];
-//     if (!wait(guard, own[guard.size + peer], epoch, peer)) return;             // E1 acquire
-//     if (own[peer] != epoch * 1000 + peer) report(guard, ErrorCode::kKernel, peer, epoch * 1000 + peer, own[peer]);
+//     windows[peer][half + guard.rank] = epoch * 1000 + guard.rank;
+//     publish<kSystem>(windows[peer][flags + guard.rank], epoch);     // E1 release, farthest reader: the peer's GPU
+//     if (!wait(guard, own[flags + peer], epoch, peer)) return;       // E1 acquire
+//     const std::uint64_t expected = epoch * 1000 + peer, seen = own[half + peer];
+//     if (seen != expected) report(guard, ErrorCode::kKernel, peer, expected, seen);
 //   }
 //
 // Rules

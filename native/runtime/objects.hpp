@@ -18,6 +18,7 @@
 #include "runtime/device_memory.hpp"
 #include "runtime/handles.hpp"
 #include "runtime/local_meeting.hpp"
+#include "runtime/module_state.hpp"
 #include "runtime/pinned.hpp"
 #include "runtime/shared/barrier.hpp"
 #include "runtime/worker.hpp"
@@ -83,10 +84,12 @@ struct RankState {
   std::unordered_set<WindowState*> windows;
   std::unordered_set<EventState*> events;
   std::unordered_set<GraphState*> graphs;
+  std::unordered_set<ModuleState*> modules;
   std::vector<std::function<void(Status)>> disposeWaiters;
   // Left by disposed objects for the end of the communicator: peers may still reach them.
   std::vector<ncclWindow_t> oldWindows;
   std::vector<DeviceMemory> oldMemory;
+  std::vector<LoadedModule> oldModules;
 
   // Touched by the rank's worker; by the owner only while no task is posted.
   std::atomic<bool> stop{false};
@@ -115,6 +118,7 @@ struct WindowState {
   std::shared_ptr<BufferState> buffer;
   ncclWindow_t window = nullptr;
   std::vector<void*> peers;  // by rank: where this rank reaches its part; null where only a network does
+  DeviceMemory table;        // `peers`, for kernels
 };
 
 // Things that must live until work has passed.

@@ -6,6 +6,7 @@
 
 #include "runtime/barrier.hpp"
 #include "runtime/cuda_error.hpp"
+#include "runtime/peer_table.hpp"
 
 namespace nccl_ext {
 namespace {
@@ -38,7 +39,7 @@ Status cudaStatus(cudaError_t result, const RankState& rank, const char* what) {
 }
 
 // The table of every rank's flags and, behind it, the epoch.
-Status fillPeerTable(RankState& rank) {
+Status fillFlagTable(RankState& rank) {
   const World& world = *rank.world;
   ControlBlock& control = rank.control;
   std::vector<void*> table;
@@ -48,10 +49,7 @@ Status fillPeerTable(RankState& rank) {
     control.reachable = control.reachable && table.back() != nullptr;
   }
   table.push_back(nullptr);  // the epoch, 0
-  static_assert(sizeof(void*) == sizeof(std::uint64_t));
-  return cudaStatus(
-      cudaMemcpy(control.peers.address(), table.data(), table.size() * sizeof(void*), cudaMemcpyHostToDevice), rank,
-      "the peer table");
+  return fillPeerTable(control.peers, table, kOp);
 }
 
 // A world of one rank, or one without windows, has flags that nobody else reaches.
@@ -62,8 +60,7 @@ Status openControl(RankState& rank, Clock::time_point deadline) {
   const std::size_t flagBytes = size * sizeof(BarrierFlag);
   Outcome<DeviceMemory> flags = DeviceMemory::allocate(*world.api, rank.device, flagBytes, MemoryKind::kSymmetric);
   if (!flags) return flags.error();
-  Outcome<DeviceMemory> peers =
-      DeviceMemory::allocate(*world.api, rank.device, (size + 1) * sizeof(void*), MemoryKind::kPlain);
+  Outcome<DeviceMemory> peers = allocatePeerTable(*world.api, rank.device, size + 1);
   if (!peers) return peers.error();
   control.flags = std::move(flags.value());
   control.peers = std::move(peers.value());
@@ -78,7 +75,7 @@ Status openControl(RankState& rank, Clock::time_point deadline) {
   if (!window && window.error().code == ErrorCode::kUnsupported) return ok();
   if (!window) return window.error();
   control.window = window.value();
-  return fillPeerTable(rank);
+  return fillFlagTable(rank);
 }
 
 // Context, pinned cells, event: what the rank's streams will need. It takes long for a GPU's first rank.
@@ -145,6 +142,7 @@ Status closeRank(RankState& rank, bool broken, Clock::time_point deadline) {
   }
   rank.oldWindows.clear();
   rank.oldMemory.clear();
+  rank.oldModules.clear();
   rank.control = ControlBlock();
   return closed;
 }

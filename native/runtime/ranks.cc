@@ -97,8 +97,13 @@ void Runtime::releaseObjects(RankState& rank) {
     handles_.remove(stream->handle);
   }
   for (EventState* event : std::exchange(rank.events, {})) handles_.remove(event->handle);
+  for (ModuleState* module : std::exchange(rank.modules, {})) {
+    rank.oldModules.push_back(std::move(module->loaded));
+    releaseModule(*module);
+  }
   for (WindowState* window : std::exchange(rank.windows, {})) {
     if (window->window != nullptr) rank.oldWindows.push_back(window->window);
+    rank.oldMemory.push_back(std::move(window->table));
     handles_.remove(window->handle);
   }
   for (BufferState* buffer : std::exchange(rank.buffers, {})) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "runtime/handles.hpp"
+#include "runtime/kernel_launch.hpp"
 #include "runtime/mailbox.hpp"
 #include "runtime/meeting.hpp"
 #include "runtime/objects.hpp"
@@ -57,6 +58,12 @@ struct HostSpan {
   std::shared_ptr<void> keep;
 };
 
+// Where a rank reaches every rank's part of a window.
+struct WindowPeers {
+  std::uint64_t table = 0;               // of base addresses by rank, in device memory; lives as long as the window
+  std::vector<std::uint64_t> addresses;  // the same; 0 where only a network leads
+};
+
 class Runtime {
  public:
   // `cudaMajor` is the one the addon was built for.
@@ -90,6 +97,7 @@ class Runtime {
   // windows.cc
   void registerWindow(Handle rank, Handle buffer, Done<Handle> done);
   Status freeWindow(Handle window);
+  Outcome<WindowPeers> windowPeers(Handle window) const;
 
   // streams.cc
   Outcome<Handle> createStream(Handle rank);
@@ -112,6 +120,12 @@ class Runtime {
   Outcome<Handle> endCapture(Handle stream);
   Status launchGraph(Handle graph, Handle stream);
   Status freeGraph(Handle graph);
+
+  // kernels.cc
+  void loadModule(Handle rank, Bytes image, Done<Handle> done);
+  Status unloadModule(Handle module);
+  Outcome<Handle> kernelOf(Handle module, const std::string& name);
+  Status launchKernel(Handle stream, Handle kernel, KernelLaunch launch);
 
   // copies.cc
   Status enqueueCopy(Handle stream, Handle destination, std::int64_t destinationOffset, Handle source,
@@ -146,6 +160,10 @@ class Runtime {
   std::optional<ErrorRecord> takeError(StreamState& stream);
   void whenFinished(const Stream& stream, std::uint64_t ticket, std::function<void()> settle);
   DeviceStatus* boxOf(StreamState& stream) const;
+
+  // kernels.cc
+  void releaseModule(ModuleState& module);
+  KernelGuard guardOf(StreamState& stream) const;
 
   // copies.cc
   enum class Direction { kUpload, kDownload };

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "runtime/cuda_error.hpp"
+#include "runtime/peer_table.hpp"
 #include "runtime/runtime.hpp"
 
 namespace nccl_ext {
@@ -55,6 +56,7 @@ std::optional<ErrorRecord> refusal(const std::vector<Bytes>& verdicts, const std
 struct Registered {
   ncclWindow_t window = nullptr;
   std::vector<void*> peers;
+  std::shared_ptr<DeviceMemory> table;
 };
 
 // What came of a registration. After a refusal every rank stays usable; after any other failure ranks may be out of
@@ -68,20 +70,28 @@ struct Attempt {
 Attempt registerOnAll(RankState& rank, const Outcome<std::shared_ptr<BufferState>>& buffer) {
   World& world = *rank.world;
   const auto deadline = Clock::now() + world.timeout;
-  const std::optional<ErrorRecord> problem = problemOf(buffer, rank);
+  std::optional<ErrorRecord> problem = problemOf(buffer, rank);
+  // Before the ranks agree, so that a rank without memory for it is a refusal.
+  Outcome<DeviceMemory> table = allocatePeerTable(*world.api, rank.device, static_cast<std::size_t>(world.size));
+  if (!problem && !table) problem = table.error();
   Outcome<std::vector<Bytes>> verdicts = world.meeting->gather(rank.rank, {kOp, kOp, verdictOf(problem)}, deadline);
   if (!verdicts) return {verdicts.error(), verdicts.error().code == ErrorCode::kDisagreement};
   if (const auto refused = refusal(verdicts.value(), problem, rank.rank)) return {*refused, true};
   const DeviceGuard guard(rank.device);
   const DeviceMemory& memory = buffer.value()->memory;
-  // Alone, a rank's window is its own memory.
-  if (world.size == 1) return {Registered{nullptr, {memory.address()}}};
-  Outcome<ncclWindow_t> window =
-      rank.comm->registerWindow(memory.address(), std::max<std::size_t>(memory.bytes(), 1), deadline);
-  if (!window) return {window.error()};
   Registered out;
-  out.window = window.value();
-  for (int peer = 0; peer < world.size; peer++) out.peers.push_back(rank.comm->peerAddress(out.window, peer));
+  out.table = std::make_shared<DeviceMemory>(std::move(table.value()));
+  if (world.size == 1) {
+    // Alone, a rank's window is its own memory.
+    out.peers.push_back(memory.address());
+  } else {
+    Outcome<ncclWindow_t> window =
+        rank.comm->registerWindow(memory.address(), std::max<std::size_t>(memory.bytes(), 1), deadline);
+    if (!window) return {window.error()};
+    out.window = window.value();
+    for (int peer = 0; peer < world.size; peer++) out.peers.push_back(rank.comm->peerAddress(out.window, peer));
+  }
+  if (const Status filled = fillPeerTable(*out.table, out.peers, kOp); !filled) return {filled.error()};
   return {out};
 }
 
@@ -107,6 +117,7 @@ void Runtime::registerWindow(Handle rankHandle, Handle bufferHandle, Done<Handle
       window->buffer = buffer.value();
       window->window = registered.value().window;
       window->peers = registered.value().peers;
+      window->table = std::move(*registered.value().table);
       window->handle = handles_.add(window);
       rank->windows.insert(window.get());
       done(window->handle);
@@ -130,12 +141,23 @@ Status Runtime::freeWindow(Handle handle) {
                              ? ok()
                              : rank->comm->deregisterWindow(window->window, Clock::now() + rank->world->timeout);
     mailbox_.post([this, rank, window, freed] {
+      reaper_->post([table = std::make_shared<DeviceMemory>(std::move(window->table))] { *table = DeviceMemory(); });
       BufferState& buffer = *window->buffer;
       if (--buffer.leaving == 0 && buffer.freed) reap(buffer);
       if (!freed) poison(*rank, freed.error());
     });
   });
   return ok();
+}
+
+Outcome<WindowPeers> Runtime::windowPeers(Handle handle) const {
+  Outcome<std::shared_ptr<WindowState>> found = handles_.find<WindowState>(handle, "windowPeers");
+  if (!found) return found.error();
+  const WindowState& window = *found.value();
+  WindowPeers peers;
+  peers.table = reinterpret_cast<std::uint64_t>(window.table.address());
+  for (void* address : window.peers) peers.addresses.push_back(reinterpret_cast<std::uint64_t>(address));
+  return peers;
 }
 
 }  // namespace nccl_ext

@@ -14,10 +14,11 @@
 #include <vector>
 
 #include "runtime/wait.hpp"
+#include "tests/fake/fake_stream.hpp"
 
 using Work = std::function<void()>;
 
-struct CUstream_st {
+struct CUstream_st : nccl_ext::fake::StreamFront {
   std::mutex mutex;
   std::condition_variable wake;
   std::deque<Work> queue;
@@ -157,6 +158,11 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
   std::strcpy(properties->name, "fake GPU");
   return cudaSuccess;
 }
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
+  if (attribute != cudaDevAttrMaxSharedMemoryPerBlockOptin) return answer(cudaErrorInvalidValue);
+  *value = 227 << 10;
+  return cudaSuccess;
+}
 cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
   *free = *total = kDeviceBytes;
   return cudaSuccess;
@@ -205,6 +211,7 @@ cudaError_t cudaMemset(void* address, int value, std::size_t bytes) {
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
   live++;
   *stream = new CUstream_st();
+  (*stream)->launch = launch;
   (*stream)->thread = std::thread(runStream, *stream);
   return cudaSuccess;
 }
