@@ -65,6 +65,7 @@ function writeTree(tree) {
   }
   copy(join(root, 'native/tests/node'), 'native/tests/node');
   copy(join(root, 'native/tests/gpu'), 'native/tests/gpu');
+  copy(join(root, 'docs/examples/pytorch'), 'docs/examples/pytorch');
   copy(join(root, contract), contract);
 }
 

@@ -56,17 +56,18 @@ Status Runtime::enqueueCopy(Handle streamHandle, Handle destination, std::int64_
   if (!to) return to.error();
   Outcome<Buffer> from = bufferFor(source, rank, sourceOffset, bytes, kOp);
   if (!from) return from.error();
-  if (to.value() == from.value() && destinationOffset < sourceOffset + bytes &&
-      sourceOffset < destinationOffset + bytes) {
+  // By address: memory that was wrapped may be a buffer's too.
+  std::uint8_t* target = to.value()->at(static_cast<std::size_t>(destinationOffset));
+  const std::uint8_t* origin = from.value()->at(static_cast<std::size_t>(sourceOffset));
+  if (target < origin + bytes && origin < target + bytes) {
     return fail(ErrorCode::kOverlap, kOp, "source and destination of a copy overlap").ofRank(rank.rank);
   }
   if (const Status admitted = admit(*stream.value(), 1, kOp); !admitted) return admitted;
   const DeviceGuard guard(rank.device);
   cudaError_t result = cudaSuccess;
   if (bytes > 0) {
-    result = cudaMemcpyAsync(to.value()->at(static_cast<std::size_t>(destinationOffset)),
-                             from.value()->at(static_cast<std::size_t>(sourceOffset)), static_cast<std::size_t>(bytes),
-                             cudaMemcpyDeviceToDevice, stream.value()->stream.get());
+    result = cudaMemcpyAsync(target, origin, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToDevice,
+                             stream.value()->stream.get());
   }
   Operation operation;
   operation.entries = 1;

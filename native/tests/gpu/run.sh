@@ -57,13 +57,15 @@ run_step() {
     world-*) test_file "$1" 120 gpu/world "TEST_RANKS=${1#world-}" ;;
     run) step run 100 node node_modules/@nccl-ext/cli/bin/nccl-ext.mjs run -n 4 "$tests/gpu/rank.mjs"; cat "$OUT/run.log" ;;
     launch) test_file launch 200 gpu/launch ;;
+    bad-input) step bad-input 150 node --test --test-reporter=spec "$tests/gpu/bad-input.test.mjs" "$tests/gpu/bad-memory.test.mjs" ;;
+    pytorch) step pytorch 200 node docs/examples/pytorch/share.mjs; cat "$OUT/pytorch.log" ;;
     launchers) step launchers 200 "$tests/gpu/launchers.sh" ;;
     memcheck | racecheck | synccheck) step "$1" 120 "$tests/gpu/sanitize.sh" "$1" ;;
     *) echo "no step $1"; status=2 ;;
   esac
 }
 
-for name in ${*:-machine doctor binding world-2 world-4 world-8 processes launch launchers lifetime}; do run_step "$name"; done
+for name in ${*:-machine doctor binding world-2 world-4 world-8 bad-input processes launch launchers lifetime pytorch}; do run_step "$name"; done
 echo '== results'
 printf '%s\n' "${results[@]}"
 exit $status

@@ -5,6 +5,7 @@ import { type BackendChoice, localWorld, NcclExtError, type World } from '@nccl-
 import { backendOf, rankHandleOf } from '@nccl-ext/core/extend';
 import { countText, timeText } from '../output/units.js';
 import { type Check, failed, fixOf, ok } from './check.js';
+import { factChecks } from './fact-checks.js';
 
 /** The lines, and the backend's own facts about the communicator: empty when none could be made. */
 export interface CommunicatorFindings {
@@ -48,9 +49,4 @@ function budgetCheck(world: World): Check[] {
   if (multiprocessors === 0) return [];
   const found = `${smBudget} of ${multiprocessors} SMs per rank with ${countText(ranks, 'rank')} on a GPU (NCCL_EXT_SMS)`;
   return [ok('SM budget', found)];
-}
-
-/** The facts as they are called; those that are less than they could be with what would improve them. */
-export function factChecks(facts: Readonly<Record<string, string>>): Check[] {
-  return Object.entries(facts).map(([name, found]) => ok(name, found));
 }
