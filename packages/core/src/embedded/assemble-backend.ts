@@ -11,6 +11,7 @@ import { foreignCalls } from './host/foreign-calls.js';
 import { graphCalls } from './host/graph-calls.js';
 import { memoryCalls } from './host/memory-calls.js';
 import { rankCalls } from './host/rank-calls.js';
+import { splitCalls } from './host/split-calls.js';
 import type { BackendState } from './host/state.js';
 import { streamCalls } from './host/stream-calls.js';
 import { m2nCalls } from './transfer/m2n-calls.js';
@@ -27,6 +28,7 @@ export function assembleBackend(state: BackendState): Backend {
     runtime: {
       lastError: () => state.lastError,
       ...rankCalls(state),
+      ...splitCalls(state),
       ...memoryCalls(state),
       ...streamCalls(state),
       ...eventCalls(state),

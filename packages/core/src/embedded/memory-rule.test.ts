@@ -111,6 +111,35 @@ it('1000 rounds of buffers, windows, streams, events, graphs and transfers are f
   });
 });
 
+it('1000 rounds of worlds split from one are flat', { timeout: 120_000 }, async () => {
+  await inWorld(4, { workers: 2 }, async (world) => {
+    const { runtime, ranks } = world;
+    await expectFlat(
+      1000,
+      async (round) => {
+        const members = await Promise.all(ranks.map((rank, i) => runtime.splitRank(rank, i % 2, round)));
+        const handles = members.map((member) => value(member)!.handle);
+        const streams = handles.map((handle) => value(runtime.createStream(handle)));
+        const events = handles.map((handle) => value(runtime.createEvent(handle)));
+        const own = value(runtime.createStream(ranks[0]!));
+        streams.forEach((stream, i) => {
+          ok(runtime, runtime.enqueueBarrier(stream));
+          ok(runtime, runtime.recordEvent(events[i]!, stream));
+          ok(runtime, runtime.waitEvent(own, events[i]!));
+        });
+        // Now and then the parent's stream still waits when the event's world goes.
+        if (round % 5 > 0) value(await runtime.synchronize(own));
+        for (const outcome of await Promise.all(handles.map((handle) => runtime.disposeRank(handle))))
+          value(outcome);
+        value(await runtime.synchronize(own));
+        ok(runtime, runtime.freeStream(own));
+      },
+      runtime,
+    );
+    expect(runtime.memoryUsage().allocatedBytes).toBe(0);
+  });
+});
+
 it(`${soak ? 1000 : 150} rounds of whole backends are flat`, { timeout: 600_000 }, async () => {
   await expectFlat(soak ? 1000 : 150, async (round) => {
     const backend: Backend = createEmbeddedBackend();

@@ -8,10 +8,10 @@ export const recordBytes: number = recordWords * 8;
 /**
  * Operations and their arguments, which follow the number in the record:
  * copy(destination, source, bytes), fill(destination, bytes, value), host(call), record(cell, generation, slot),
- * wait(cell, generation, slot, rank), barrier(), graph(region, length, parameters), transfer(region).
+ * wait(cell, generation, slot, owner), barrier(), graph(region, length, parameters), transfer(region).
  *
  * `slot` is -1 in a stream. In a graph it says which parameter of the launch is added to `generation`: a graph holds
- * no absolute generation.
+ * no absolute generation. `owner` is the address of the words of the event's rank.
  */
 export const operations = {
   copy: 1,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the shared words of one world lie: the wake counter, what is known about each rank, and the table of streams.
+// Where the shared words of one world lie: the wake counter, what is known about each rank, the table of streams, and the table of
+// the worlds that were split from it (a split world has none of its own: all are in the table of the first).
 //
 // Constants count 32-bit words, those named F64 or I64 count 64-bit words. The thread that owns the world writes what users ask
 // for; workers write progress. A word that both write is changed with compare-and-exchange only.
@@ -15,6 +16,8 @@ export const worldWord = {
   ranks: 3,
   /** Streams of the table that were ever in use. */
   streams: 4,
+  /** Entries of the table of split worlds that were ever in use. */
+  splits: 5,
   /** 64-bit float: the deadline of every wait for a peer, in milliseconds. */
   timeoutF64: 4,
 } as const;
@@ -37,6 +40,9 @@ export const rankWord = {
   textLength: 8,
   /** 1: somebody has begun to poison it, and only that one writes the text. */
   poisonClaim: 9,
+  /** Its number in its own world, and in the world that this one was split from in the end. */
+  rank: 10,
+  origin: 11,
   textStart: 16,
 } as const;
 
@@ -59,6 +65,17 @@ export const streamWord = {
   ringF64: 4,
 } as const;
 
+/** Words of an entry of the table of split worlds. Workers count themselves in before they look at `id`, so nobody visits a closed one. */
+export const splitWord = {
+  /** 0 closed, else the number of the split world; never used twice. */
+  id: 0,
+  /** Workers that look at it. */
+  visitors: 1,
+  /** 64-bit float: the address of its region. */
+  regionF64: 1,
+} as const;
+
+const splitWords = 4;
 const headerWords = 64;
 const rankWords = 512;
 const streamWords = 16;
@@ -79,9 +96,17 @@ export function streamEntry(ranks: number, stream: number): number {
   return headerWords + ranks * rankWords + stream * streamWords;
 }
 
-/** Bytes of a world's region. */
-export function worldBytes(ranks: number): number {
-  return streamEntry(ranks, maxStreams) * 4;
+/** The most worlds that are split from one, and from those in turn, at a time. */
+export const maxSplits = 4096;
+
+/** Word of an entry of the table of split worlds, from the start of the world's region. */
+export function splitEntry(ranks: number, split: number): number {
+  return streamEntry(ranks, maxStreams) + split * splitWords;
+}
+
+/** Bytes of a world's region; `splits` is the size of its table of split worlds. */
+export function worldBytes(ranks: number, splits: number): number {
+  return splitEntry(ranks, splits) * 4;
 }
 
 /** A stream's ring region: progress of the operation at the head, its first error, and 256 records of 64 bytes. Bytes. */

@@ -19,16 +19,19 @@ export async function disposeRankState(state: BackendState, rank: RankState): Pr
   // Its host calls end now; its streams may still stand still until the deadline.
   rank.gate.stop(false);
   world.rendezvous.leave(rank.rank, gone, 'disposed');
+  // What was split from it goes first: its streams may wait for events of this rank.
+  await Promise.all([...rank.children].map((child) => (child.disposal ??= disposeRankState(state, child))));
   for (const stream of streamsOf(rank)) abandonCapture(stream);
   await drained(rank);
   world.setRankWord(rank.rank, rankWord.lost, 1);
-  if (world.failure !== undefined) await world.leave();
+  if (world.failure !== undefined) await world.crew.leave();
   for (const kind of ['transfer', 'graph', 'event', 'stream', 'window', 'buffer'] as const) {
     for (const object of [...rank.objects]) if (object.kind === kind) await freeObject(state, object);
   }
   state.handles.remove(rank);
   world.ranks.splice(world.ranks.indexOf(rank), 1);
-  world.sweep();
+  rank.parent?.children.delete(rank);
+  world.crew.sweep();
   if (world.ranks.length > 0) return;
   state.worlds.delete(world);
   await world.close();

@@ -63,7 +63,7 @@ export function eventCalls(state: BackendState): EventCalls {
       const pair = eventAndStream(state, handle, streamHandle, 'waitEvent');
       if (isError(pair)) return state.refuse(pair);
       const [event, stream] = pair;
-      if (event.owner.world !== stream.owner.world)
+      if (event.owner.world.crew !== stream.owner.world.crew)
         return state.refuse(
           errorRecord(
             'ERR_FOREIGN_OBJECT',
@@ -75,13 +75,13 @@ export function eventCalls(state: BackendState): EventCalls {
             },
           ),
         );
-      const { rank } = event.owner;
+      const owner = event.owner.world.rankAddress(event.owner.rank);
       if (stream.capture !== undefined) {
         const entry = capturedEvent(stream.capture, event);
-        push(stream, [operations.wait, event.cell, entry.records, entry.slot, rank]);
+        push(stream, [operations.wait, event.cell, entry.records, entry.slot, owner]);
         return 0;
       }
-      const status = enqueue(state, stream, [operations.wait, event.cell, event.generation, -1, rank]);
+      const status = enqueue(state, stream, [operations.wait, event.cell, event.generation, -1, owner]);
       if (status === 0) event.uses.set(stream, stream.enqueued);
       return status;
     },
@@ -118,7 +118,7 @@ export function eventCalls(state: BackendState): EventCalls {
 
 /** Frees an event; its cell stays until no queued operation and no graph refers to it. */
 export function freeEventState(state: BackendState, event: EventState): void {
-  event.owner.world.defer(
+  event.owner.world.crew.defer(
     () => event.graphs === 0 && event.waiters.length === 0 && isIdle(event.uses),
     () => state.arena.release(event.cell),
   );
@@ -149,7 +149,7 @@ export function noteRecords(event: EventState, stream: StreamState, count: numbe
 }
 
 function openEvent(state: BackendState, owner: RankState): EventState | ErrorRecord {
-  owner.world.sweep();
+  owner.world.crew.sweep();
   const cell = state.arena.allocateZeroed(eventCell.bytes);
   if (cell === undefined)
     return errorRecord('ERR_OUT_OF_MEMORY', 'createEvent', `no memory for an event of rank ${owner.rank}`, {

@@ -7,7 +7,6 @@ import type { BackendState } from './state.js';
 
 type ForeignCalls = Pick<
   RuntimeSpi,
-  | 'splitRank'
   | 'wrapMemory'
   | 'exportMemory'
   | 'importMemory'
@@ -31,11 +30,6 @@ export function foreignCalls(state: BackendState): ForeignCalls {
   const noModule = (op: string): ErrorRecord =>
     unsupported(op, 'the embedded backend runs no GPU kernels, so it has no modules of them', noKernels);
   return {
-    async splitRank(rank) {
-      return failed(
-        ofRank(rank, 'split', 'the embedded backend cannot split yet', 'Make a world per group.'),
-      );
-    },
     wrapMemory: (rank) =>
       failed(ofRank(rank, 'wrapMemory', 'the embedded backend has no memory but its own', ownMemory)),
     exportMemory(handle) {

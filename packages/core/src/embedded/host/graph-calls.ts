@@ -71,7 +71,7 @@ export function graphCalls(state: BackendState): GraphCalls {
 /** Frees a graph once its launches have finished; until then what it uses stays in use. */
 export function freeGraphState(state: BackendState, graph: GraphState): void {
   const { world } = graph.owner;
-  world.defer(
+  world.crew.defer(
     () => isIdle(graph.uses),
     () => {
       state.arena.release(graph.region);

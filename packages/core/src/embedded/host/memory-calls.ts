@@ -34,7 +34,7 @@ export function memoryCalls(state: BackendState): MemoryCalls {
       if (isError(rank)) return failed(rank);
       const wrong = checkInteger('allocate', 'bytes', bytes, 0, Number.MAX_SAFE_INTEGER);
       if (wrong !== undefined) return failed(wrong);
-      rank.world.sweep();
+      rank.world.crew.sweep();
       const address = state.arena.allocate(bytes);
       if (address === undefined) return failed(outOfMemory(state, rank, bytes));
       const buffer: BufferState = {
@@ -57,7 +57,7 @@ export function memoryCalls(state: BackendState): MemoryCalls {
     freeBuffer(handle) {
       const buffer = state.owned('buffer', handle, 'freeBuffer');
       if (isError(buffer)) return state.refuse(buffer);
-      buffer.owner.world.sweep();
+      buffer.owner.world.crew.sweep();
       const user = userOf(buffer);
       if (user !== undefined)
         return state.refuse(
@@ -93,7 +93,7 @@ export function memoryCalls(state: BackendState): MemoryCalls {
     },
 
     memoryUsage() {
-      for (const world of state.worlds) world.sweep();
+      for (const world of state.worlds) world.crew.sweep();
       return { allocatedBytes: state.allocatedBytes, reservedBytes: state.arena.reservedBytes };
     },
 

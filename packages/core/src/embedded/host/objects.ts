@@ -16,6 +16,9 @@ export interface RankState {
   /** First word of its entry. */
   readonly base: number;
   readonly objects: Set<OwnedState>;
+  /** The rank that it was split from, and the ranks that were split from it. */
+  readonly parent: RankState | undefined;
+  readonly children: Set<RankState>;
   /** Lets its collective host calls through, late or not at all while it is delayed or stopped. */
   readonly gate: ArrivalGate;
   readonly standstill: Standstill;

@@ -5,17 +5,19 @@ import { availableParallelism } from 'node:os';
 import type { JoinConfig, LocalRanksConfig, Outcome, RankHandle, RuntimeSpi } from '../../contract/index.js';
 import { rankWord } from '../control/world-layout.js';
 import { maxWorkers } from '../memory/arena.js';
-import { ArrivalGate } from './arrival-gate.js';
 import { collective, takeDisagreement } from './collective.js';
 import { disposeRankState } from './dispose-rank.js';
 import { checkInteger, errorRecord, failed, isError, succeeded } from './errors.js';
 import type { RankState } from './objects.js';
-import { Standstill, standStill } from './standstill.js';
+import { openRank } from './open-rank.js';
+import { standStill } from './standstill.js';
 import type { BackendState } from './state.js';
 import { World } from './world.js';
 
 /** The most ranks of one embedded world. */
 const maxRanks = 1024;
+/** As on a GPU, although nothing here has any. */
+const maxSms = 1024;
 /** A deadline must fit a timer of Node. */
 const maxTimeoutMs = 2 ** 31 - 1;
 
@@ -73,7 +75,7 @@ export function rankCalls(state: BackendState): RankCalls {
         name: 'embedded (memory of this process)',
         uuid: '',
         multiprocessors: 0,
-        ranks: isError(rank) ? 0 : rank.world.options.ranks,
+        ranks: isError(rank) ? 0 : rank.world.crew.root.ranks,
         smBudget: 0,
       };
     },
@@ -104,6 +106,7 @@ async function createLocalRanks(
   const wrong =
     checkInteger(op, 'ranks', config.ranks, 1, maxRanks) ??
     checkInteger(op, 'workers', config.workers, 0, maxWorkers) ??
+    checkInteger(op, 'sms', config.sms, 0, maxSms) ??
     checkInteger(op, 'timeoutMs', Math.ceil(config.timeoutMs), 1, maxTimeoutMs);
   if (wrong !== undefined) return failed(wrong);
   if (state.disposed) return failed(errorRecord('ERR_DISPOSED', op, 'the backend was disposed'));
@@ -121,46 +124,8 @@ async function createLocalRanks(
     return failed(errorRecord('ERR_INTERNAL', op, `worker threads could not be started: ${text}`));
   }
   state.worlds.add(world);
-  for (let rank = 0; rank < config.ranks; rank++) {
-    const member = openRank(world, rank);
-    world.ranks.push(member);
-    state.handles.add(member);
-  }
+  for (let rank = 0; rank < config.ranks; rank++) openRank(state, world, rank, undefined);
   return succeeded(world.ranks.map((rank) => rank.handle));
-}
-
-function openRank(world: World, rank: number): RankState {
-  const member: RankState = {
-    kind: 'rank',
-    handle: 0,
-    world,
-    rank,
-    base: world.rankBase(rank),
-    objects: new Set(),
-    gate: new ArrivalGate(),
-    standstill: new Standstill(
-      world.options.timeoutMs,
-      () => world.isAwaited(rank),
-      () => giveUp(member),
-    ),
-    disposal: undefined,
-    disagreeOn: undefined,
-  };
-  return member;
-}
-
-/** The host has waited for a stopped rank for too long: it drains, and stays unusable. */
-function giveUp(rank: RankState): void {
-  const { timeoutMs } = rank.world.options;
-  rank.world.poison(
-    rank.rank,
-    errorRecord('ERR_TIMEOUT', 'synchronize', `rank ${rank.rank} stood still for ${timeoutMs} ms`, {
-      rank: rank.rank,
-      peer: rank.rank,
-      help: 'Resume the rank before its deadline, or dispose the world.',
-    }),
-  );
-  standStill(rank, false);
 }
 
 /** Ends every wait of the rank, on streams and in host calls. */

@@ -95,7 +95,7 @@ function errorOf(stream: StreamState): ErrorRecord | undefined {
 function openStream(state: BackendState, owner: RankState): StreamState | ErrorRecord {
   const { world, rank } = owner;
   const { i32, f64 } = world.space;
-  world.sweep();
+  world.crew.sweep();
   const slot = freeSlot(owner);
   if (slot === maxStreams)
     return errorRecord('ERR_OUT_OF_MEMORY', 'createStream', `a world holds at most ${maxStreams} streams`, {

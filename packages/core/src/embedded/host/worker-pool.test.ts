@@ -104,6 +104,20 @@ describe('a dead worker', () => {
     });
   });
 
+  it('ends what waits in split worlds too, which can still be disposed', async () => {
+    await inBroken(async (world, die) => {
+      const { runtime, ranks } = world;
+      const members = await Promise.all(ranks.map((rank) => runtime.splitRank(rank, 0, 0)));
+      const child = value(members[0]!)!.handle;
+      const stream = value(runtime.createStream(child));
+      ok(runtime, runtime.enqueueBarrier(stream));
+      const wait = runtime.synchronize(stream);
+      await die();
+      expect(error(await wait).code).toBe(code('ERR_INTERNAL'));
+      value(await runtime.disposeRank(child));
+    });
+  });
+
   it('makes every later call an error, and the world can still be disposed', async () => {
     await inBroken(async (world, die) => {
       const { runtime, ranks, faults } = world;

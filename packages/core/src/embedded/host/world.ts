@@ -1,20 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// One embedded world on the thread that owns it: its shared region, its workers, and everything that waits for them.
+// One embedded world, or one split from another, on the thread that owns it: its shared region and everything that waits for its workers.
 
 import type { ErrorRecord } from '../../contract/index.js';
 import { isReached, wantMessage } from '../control/event-cell.js';
-import { wake } from '../control/wake.js';
-import { rankEntry, rankWord, streamWord, worldBytes, worldWord } from '../control/world-layout.js';
+import {
+  maxSplits,
+  rankEntry,
+  rankWord,
+  streamWord,
+  worldBytes,
+  worldWord,
+} from '../control/world-layout.js';
 import { offsetOf } from '../memory/address.js';
 import type { Arena } from '../memory/arena.js';
 import type { Space } from '../memory/space.js';
 import { poisonRank, poisonRecord, reportError } from '../worker/failure.js';
-import type { WorkerMessage } from '../worker/task.js';
+import type { WorldMessage } from '../worker/task.js';
+import { Crew, type SplitPlace } from './crew.js';
 import { errorRecord } from './errors.js';
 import { HostCalls } from './host-calls.js';
 import type { EventState, RankState, StreamState } from './objects.js';
 import { Rendezvous } from './rendezvous.js';
-import type { Lease, WorkerPool } from './worker-pool.js';
+import type { WorkerPool } from './worker-pool.js';
 
 /** How a world is made. */
 interface WorldOptions {
@@ -33,23 +40,31 @@ export class World {
   readonly ranks: RankState[] = [];
   /** Streams by their entry of the table. */
   readonly streams: (StreamState | undefined)[] = [];
+  /** Its workers, shared with the world that it was split from. */
+  readonly crew: Crew;
   readonly calls: HostCalls = new HostCalls();
   readonly rendezvous: Rendezvous;
   /** Set when a worker died: nothing works any more. */
   failure: ErrorRecord | undefined;
   readonly #events = new Map<number, EventState>();
-  readonly #deferred: { readonly idle: () => boolean; readonly free: () => void }[] = [];
-  #leases: readonly Lease[] = [];
-  #pending = 0;
+  #place: SplitPlace | undefined;
   readonly #failListeners = new Set<() => void>();
 
   /** Undefined when the arena has no memory for it. */
   static open(arena: Arena, options: WorldOptions): World | undefined {
-    const address = arena.allocateZeroed(worldBytes(options.ranks));
-    return address === undefined ? undefined : new World(arena, options, address);
+    const address = arena.allocateZeroed(worldBytes(options.ranks, maxSplits));
+    return address === undefined ? undefined : new World(arena, options, address, undefined);
   }
 
-  private constructor(arena: Arena, options: WorldOptions, address: number) {
+  /** A world of `ranks` of this family that workers do not serve yet; undefined when the arena has no memory for it. */
+  split(ranks: number): World | undefined {
+    const address = this.arena.allocateZeroed(worldBytes(ranks, 0));
+    return address === undefined
+      ? undefined
+      : new World(this.arena, { ...this.options, ranks }, address, this.crew);
+  }
+
+  private constructor(arena: Arena, options: WorldOptions, address: number, crew: Crew | undefined) {
     this.arena = arena;
     this.options = options;
     this.address = address;
@@ -57,44 +72,41 @@ export class World {
     this.base = offsetOf(address) / 4;
     this.space.i32[this.base + worldWord.ranks] = options.ranks;
     this.space.f64[this.base / 2 + worldWord.timeoutF64] = options.timeoutMs;
+    const { space, base } = this;
+    this.crew = crew ?? new Crew({ ranks: options.ranks, address, space, base }, this);
     this.rendezvous = new Rendezvous(options.ranks, options.timeoutMs, (rank, reason) =>
       this.poison(rank, reason),
     );
   }
 
   /** Starts workers. Rejects when there are no threads to have. */
-  async start(pool: WorkerPool): Promise<void> {
-    this.#leases = await pool.lease(this.options.workers, {
-      onMessage: (message) => this.#onMessage(message),
-      onDeath: (cause) => this.#onDeath(cause),
-    });
-    this.#leases.forEach((lease, worker) => {
-      lease.attach({ address: this.address, worker });
-    });
+  start(pool: WorkerPool): Promise<void> {
+    return this.crew.start(pool, this.options.workers);
+  }
+
+  /** The workers of the family serve this split world from now on. */
+  admit(): void {
+    this.#place = this.crew.admit(this.address, this);
   }
 
   /** Lets the workers go and frees the region; nothing of the world may be in use. */
   async close(): Promise<void> {
-    await this.leave();
-    while (this.#deferred.length > 0) this.#deferred.pop()!.free();
+    if (this.crew.root.address === this.address) await this.crew.close();
+    else if (this.#place !== undefined) await this.crew.dismiss(this.#place);
     this.arena.release(this.address);
   }
 
-  /** Resolves when no worker touches this world any more. */
-  async leave(): Promise<void> {
-    Atomics.store(this.space.i32, this.base + worldWord.closing, 1);
-    this.wake();
-    for (const lease of this.#leases) lease.hold(true);
-    await Promise.all(this.#leases.map((lease) => lease.left));
-    this.#leases = [];
-  }
-
   wake(): void {
-    wake(this.space.i32, this.base);
+    this.crew.wake();
   }
 
   rankBase(rank: number): number {
     return this.base + rankEntry(rank);
+  }
+
+  /** The address of a rank's entry. */
+  rankAddress(rank: number): number {
+    return this.address + rankEntry(rank) * 4;
   }
 
   poison(rank: number, reason: ErrorRecord): void {
@@ -150,19 +162,22 @@ export class World {
     );
   }
 
-  /** Frees something as soon as no queued operation refers to it. */
-  defer(idle: () => boolean, free: () => void): void {
-    if (idle()) free();
-    else this.#deferred.push({ idle, free });
+  onMessage(message: WorldMessage): void {
+    if (message.kind === 'stream') {
+      const stream = this.streams[message.stream];
+      if (stream !== undefined) this.#settleStream(stream);
+    } else if (message.kind === 'event') {
+      const event = this.#events.get(message.cell);
+      if (event !== undefined) this.#settleEvent(event);
+    } else if (message.kind === 'host') this.#runCall(message.stream, message.call);
+    else this.calls.drop(message.call);
   }
 
-  /** Frees what has become idle, and what that in turn makes idle. */
-  sweep(): void {
-    for (;;) {
-      const index = this.#deferred.findIndex(({ idle }) => idle());
-      if (index < 0) return;
-      this.#deferred.splice(index, 1)[0]!.free();
-    }
+  /** A worker died: everything that waits ends. */
+  fail(reason: ErrorRecord): void {
+    this.failure ??= reason;
+    this.rendezvous.fail(this.failure);
+    for (const settle of [...this.#failListeners]) settle();
   }
 
   /** A promise that keeps the process alive until it is settled, by whoever got `settle` or by the world's failure. */
@@ -170,11 +185,11 @@ export class World {
     return new Promise((resolve) => {
       const settle = (): void => {
         if (!this.#failListeners.delete(settle)) return;
-        if (--this.#pending === 0) for (const lease of this.#leases) lease.hold(false);
+        this.crew.release();
         resolve();
       };
       this.#failListeners.add(settle);
-      if (this.#pending++ === 0) for (const lease of this.#leases) lease.hold(true);
+      this.crew.hold();
       begin(settle);
     });
   }
@@ -216,17 +231,6 @@ export class World {
     }
   }
 
-  #onMessage(message: WorkerMessage): void {
-    if (message.kind === 'stream') {
-      const stream = this.streams[message.stream];
-      if (stream !== undefined) this.#settleStream(stream);
-    } else if (message.kind === 'event') {
-      const event = this.#events.get(message.cell);
-      if (event !== undefined) this.#settleEvent(event);
-    } else if (message.kind === 'host') this.#runCall(message.stream, message.call);
-    else if (message.kind === 'dropped') this.calls.drop(message.call);
-  }
-
   /** Runs the call at the head of a suspended stream and lets the stream go on. */
   #runCall(slot: number, call: number): void {
     const stream = this.streams[slot];
@@ -247,20 +251,5 @@ export class World {
     } catch (cause) {
       return errorRecord('ERR_INTERNAL', 'host', `a host operation failed: ${String(cause)}`, { rank });
     }
-  }
-
-  #onDeath(cause: Error): void {
-    this.failure ??= errorRecord(
-      'ERR_INTERNAL',
-      'worker',
-      `a worker thread of the embedded backend died: ${cause.message}`,
-      {
-        help: 'Dispose the world and make a new one; please report what led to this.',
-      },
-    );
-    Atomics.store(this.space.i32, this.base + worldWord.closing, 1);
-    this.wake();
-    this.rendezvous.fail(this.failure);
-    for (const settle of [...this.#failListeners]) settle();
   }
 }

@@ -3,8 +3,9 @@
 
 import { now } from '../control/clock.js';
 import { isReached, reach } from '../control/event-cell.js';
+import { rankWord } from '../control/world-layout.js';
 import { offsetOf } from '../memory/address.js';
-import { failLost, failTimeout, lostPeer } from './failure.js';
+import { failLost, failTimeout } from './failure.js';
 import { argument, isExpired, type Step, type Task, wakeWorld } from './task.js';
 
 export function stepRecord(task: Task): Step {
@@ -22,14 +23,19 @@ export function reachEvent(task: Task): void {
 
 export function stepWait(task: Task): Step {
   const cell = argument(task, 1);
-  const rank = argument(task, 4);
   const space = task.world.spaces.of(cell);
   const generation = generationOf(task);
   if (isReached(space, offsetOf(cell), generation)) return 'done';
+  // The owner may be of another world of the same family, so it is known by its words.
+  const owner = argument(task, 4);
+  const words = task.world.spaces.of(owner).i32;
+  const base = offsetOf(owner) / 4;
+  const rank = words[base + rankWord.rank]!;
   // A wait inside a rank ends when its other stream gets there, whose own waits have deadlines; it may take its time.
-  if (rank === task.rank) return 'blocked';
-  if (lostPeer(task.world, [rank]) !== undefined) {
-    // What the lost rank had recorded is reached by the time it is gone; look once more.
+  if (words[base + rankWord.origin] === task.world.space.i32[task.rankBase + rankWord.origin])
+    return 'blocked';
+  if (Atomics.load(words, base + rankWord.lost) !== 0) {
+    // What the lost rank had recorded is reached by the time it is gone, and its words may be another's; look once more.
     if (isReached(space, offsetOf(cell), generation)) return 'done';
     failLost(task, 'wait', rank);
     return 'done';

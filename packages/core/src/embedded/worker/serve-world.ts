@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loop of a worker: looks at the streams of its world, moves what can move, and sleeps only when nothing can.
+// The loop of a worker: looks at the streams of its world and of those split from it, moves what can move, and sleeps only when nothing can.
 
 import { now } from '../control/clock.js';
 import { sleep, wakeCount } from '../control/wake.js';
 import { rankEntry, rankWord, streamEntry, streamWord, worldWord } from '../control/world-layout.js';
-import { offsetOf } from '../memory/address.js';
+import { newTask, openWorld } from './open-world.js';
 import { runStream } from './run-stream.js';
 import type { Spaces } from './spaces.js';
-import { type Task, timeoutOf, type WorkerMessage, type World, wakeWorld } from './task.js';
+import { SplitTasks } from './split-tasks.js';
+import { type Task, type WorkerMessage, wakeWorld } from './task.js';
 
 /** Serves the world whose region starts at `address` until its owner closes it. `worker` counts from 0 in this world. */
 export function serveWorld(
@@ -16,17 +17,23 @@ export function serveWorld(
   worker: number,
   post: (message: WorkerMessage) => void,
 ): void {
-  const space = spaces.of(address);
-  const base = offsetOf(address) / 4;
-  const ranks = Atomics.load(space.i32, base + worldWord.ranks);
-  const world: World = { spaces, space, base, ranks, timeoutMs: timeoutOf(space, base), post };
+  const world = openWorld(spaces, address, 0, undefined, post);
+  const { space, base } = world;
   const task = newTask(world);
+  const splits = new SplitTasks(world, post);
   for (let first = worker; ; first++) {
     const seen = wakeCount(space.i32, base);
     if (Atomics.load(space.i32, base + worldWord.closing) !== 0) return;
-    task.wakeAt = Number.POSITIVE_INFINITY;
-    if (pass(task, first, worker + 1)) continue;
-    const rest = task.wakeAt - now();
+    let wakeAt = Number.POSITIVE_INFINITY;
+    const look = (of: Task): boolean => {
+      of.wakeAt = Number.POSITIVE_INFINITY;
+      const moved = pass(of, first, worker + 1);
+      wakeAt = Math.min(wakeAt, of.wakeAt);
+      return moved;
+    };
+    const movedHere = look(task);
+    if (splits.visit(look) || movedHere) continue;
+    const rest = wakeAt - now();
     if (rest > 0) sleep(space.i32, base, seen, rest);
   }
 }
@@ -53,7 +60,7 @@ function pass(task: Task, first: number, worker: number): boolean {
   return moved;
 }
 
-function isRunnable(world: World, entry: number): boolean {
+function isRunnable(world: Task['world'], entry: number): boolean {
   const { i32 } = world.space;
   const owner = Atomics.load(i32, entry + streamWord.owner);
   return (
@@ -62,22 +69,4 @@ function isRunnable(world: World, entry: number): boolean {
     Atomics.load(i32, entry + streamWord.suspended) === 0 &&
     Atomics.load(i32, world.base + rankEntry(owner - 1) + rankWord.stopped) === 0
   );
-}
-
-function newTask(world: World): Task {
-  const { space } = world;
-  return {
-    world,
-    stream: 0,
-    rank: 0,
-    rankBase: 0,
-    ring: space,
-    ringOffset: 0,
-    progress: 0,
-    record: space,
-    index: 0,
-    parameters: 0,
-    budget: 0,
-    wakeAt: Number.POSITIVE_INFINITY,
-  };
 }

@@ -15,14 +15,21 @@ export interface World {
   readonly base: number;
   readonly ranks: number;
   readonly timeoutMs: number;
+  /** The world that this one was split from in the end, or itself: workers sleep on its counter. */
+  readonly root: { readonly space: Space; readonly base: number };
   /** Posts to the thread that owns the world. */
-  readonly post: (message: WorkerMessage) => void;
+  readonly post: (message: WorldMessage) => void;
 }
 
-/** What workers tell the thread that owns the world. */
+/** What workers tell the thread that started them. */
 export type WorkerMessage =
   | { readonly kind: 'ready' }
   | { readonly kind: 'detached' }
+  /** About the split world `split`; 0 is the world that the workers serve. */
+  | { readonly kind: 'world'; readonly split: number; readonly message: WorldMessage };
+
+/** What workers tell the thread that owns a world. */
+export type WorldMessage =
   /** The stream's head reached the target. */
   | { readonly kind: 'stream'; readonly stream: number }
   /** A record of the event was reached. */
@@ -102,8 +109,8 @@ export function isExpired(task: Task): boolean {
   return false;
 }
 
-export function wakeWorld(world: World): void {
-  wake(world.space.i32, world.base);
+export function wakeWorld({ root }: World): void {
+  wake(root.space.i32, root.base);
 }
 
 /** Reads the deadline of waits for peers, in milliseconds. */
