@@ -7,7 +7,7 @@ import { describe } from './mesh/require-integer.js';
 import { Communicator } from './runtime/communicator.js';
 import type { DeviceBuffer } from './runtime/device-buffer.js';
 import { requireOwn } from './runtime/require-own.js';
-import { Stream } from './runtime/stream.js';
+import { type Stream, streamKind } from './runtime/stream.js';
 
 /** The backend under a communicator. */
 export function backendOf(communicator: Communicator): Backend {
@@ -33,10 +33,8 @@ export function bufferHandleOf(buffer: DeviceBuffer): number {
 
 /** The backend's handle of a stream of this rank; ERR_FOREIGN_OBJECT for another one's, ERR_DISPOSED after dispose. */
 export function streamHandleOf(stream: Stream, owner: Communicator): StreamHandle {
-  return requireOwn(stream, 'stream', streamKind, owner).handle;
+  return requireOwn(stream, 'stream', streamKind, owner).backendHandle;
 }
-
-const streamKind = { type: Stream, name: 'a stream', madeBy: 'communicator.createStream' } as const;
 
 export { requireArray, requireObject, requireText } from './errors/require-kind.js';
 export { describe } from './mesh/require-integer.js';

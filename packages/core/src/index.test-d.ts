@@ -7,10 +7,13 @@ import {
   type DeviceBuffer,
   type DType,
   type ErrorCode,
+  type Kernel,
   layout,
   localWorld,
+  type MemoryShare,
   mesh,
   NcclExtError,
+  param,
   replicate,
   type Stream,
   shard,
@@ -67,6 +70,52 @@ describe('worlds', () => {
     expectTypeOf<Stream['synchronize']>().returns.toEqualTypeOf<Promise<void>>();
     expectTypeOf<Communicator['agree']>().returns.toEqualTypeOf<Promise<void>>();
     expectTypeOf<World>().toHaveProperty(Symbol.asyncDispose);
+  });
+});
+
+describe('memory and kernels of others', () => {
+  const comm = {} as Communicator;
+
+  it('take addresses as bigint', () => {
+    comm.wrapMemory(512n, 64);
+    // @ts-expect-error a number loses the low bits of an address
+    comm.wrapMemory(512, 64);
+    // @ts-expect-error streams are addresses too
+    comm.wrapStream(512);
+    expectTypeOf<Stream['handle']>().toEqualTypeOf<bigint>();
+    expectTypeOf<DeviceBuffer['kind']>().toEqualTypeOf<'plain' | 'symmetric' | 'wrapped' | 'imported'>();
+  });
+
+  it('tell the two ways to share memory apart', () => {
+    const share = {} as MemoryShare;
+    if (share.kind === 'fd') expectTypeOf(share.fd).toEqualTypeOf<number>();
+    else expectTypeOf(share.handle).toEqualTypeOf<Uint8Array>();
+    // @ts-expect-error a descriptor needs the size of its allocation
+    comm.importMemory({ kind: 'fd', fd: 3, byteOffset: 0, bytes: 8 });
+  });
+
+  it('take typed values only, and shapes of one to three extents', () => {
+    const kernel = {} as Kernel;
+    const stream = {} as Stream;
+    const buffer = {} as DeviceBuffer;
+    const parameters = [buffer, { buffer, byteOffset: 8 }, param.u32(1), param.i64(-1n), param.guard];
+    kernel.launch(stream, { grid: [1, 2], block: 256, parameters });
+    // @ts-expect-error which C type is 5?
+    kernel.launch(stream, { grid: 1, block: 1, parameters: [5] });
+    // @ts-expect-error an address keeps no buffer alive
+    kernel.launch(stream, { grid: 1, block: 1, parameters: [buffer.address] });
+    // @ts-expect-error there is no fourth axis
+    kernel.launch(stream, { grid: [1, 1, 1, 1], block: 1 });
+    // @ts-expect-error block is needed
+    kernel.launch(stream, { grid: 1 });
+    // @ts-expect-error 32 bits are no bigint
+    param.u32(1n);
+  });
+
+  it('split into communicators, or none', () => {
+    expectTypeOf<Communicator['split']>().returns.resolves.toEqualTypeOf<Communicator | undefined>();
+    // @ts-expect-error color is needed
+    void comm.split({ key: 1 });
   });
 });
 

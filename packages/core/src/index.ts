@@ -5,7 +5,15 @@ export type { BackendReport, PackageReport } from './backend/describe-backends.j
 export { describeBackends } from './backend/describe-backends.js';
 export type { BackendProbe } from './backend/probe-backend.js';
 export { probeBackend } from './backend/probe-backend.js';
-export type { BackendInfo, DeviceInfo, MemoryKind, Probe } from './contract/index.js';
+export type {
+  BackendInfo,
+  DeviceInfo,
+  MemoryKind,
+  MemoryShare,
+  Probe,
+  ProbedDevice,
+  WindowPeers,
+} from './contract/index.js';
 export { castArray, isCastable } from './dtype/cast-array.js';
 
 export type { DType, FloatDType } from './dtype/dtype.js';
@@ -44,11 +52,20 @@ export type {
   UnknownVariable,
 } from './options/resolve-options.js';
 export { resolveOptions } from './options/resolve-options.js';
+export type { BufferRange } from './runtime/buffer-range.js';
 export type { AgreedFields } from './runtime/communicator.js';
 export { Communicator } from './runtime/communicator.js';
+export type { BufferKind } from './runtime/device-buffer.js';
 export { DeviceBuffer } from './runtime/device-buffer.js';
 export { Graph } from './runtime/graph.js';
-export type { BufferRange } from './runtime/stream.js';
+export type { LaunchOptions } from './runtime/kernel.js';
+export { Kernel } from './runtime/kernel.js';
+export { KernelModule } from './runtime/kernel-module.js';
+export type { KernelParameter } from './runtime/kernel-parameters.js';
+export type { KernelValue } from './runtime/kernel-values.js';
+export { param } from './runtime/kernel-values.js';
+export type { Extent } from './runtime/launch-shape.js';
+export type { SplitOptions } from './runtime/split.js';
 export { Stream } from './runtime/stream.js';
 export { StreamEvent } from './runtime/stream-event.js';
 export { Window } from './runtime/window.js';

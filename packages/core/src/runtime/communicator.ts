@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // One rank's end of a group of ranks: its memory, streams and collective host calls.
 
-import type { Backend, DeviceInfo, MemoryKind, RankHandle } from '../contract/index.js';
+import type { Backend, DeviceInfo, MemoryKind, MemoryShare, RankHandle } from '../contract/index.js';
 import { NcclExtError } from '../errors/nccl-ext-error.js';
 import { requireText } from '../errors/require-kind.js';
-import { describe } from '../mesh/require-integer.js';
+import { describe, requireInteger } from '../mesh/require-integer.js';
 import type { Topology } from '../topology/topology.js';
 import { type AgreedFields, compareFields, requireFields } from './agreement.js';
 import { bufferKind, DeviceBuffer } from './device-buffer.js';
+import { requireAddress, requireShare, requireStream } from './foreign-memory.js';
+import { copyBytes } from './host-bytes.js';
+import { KernelModule } from './kernel-module.js';
 import { requireOwn } from './require-own.js';
 import { Resource } from './resource.js';
+import { type SplitOptions, splitRank } from './split.js';
 import { Stream } from './stream.js';
 import { StreamEvent } from './stream-event.js';
 import { check, errorFrom, unwrap } from './unwrap.js';
@@ -17,7 +21,7 @@ import { Window } from './window.js';
 
 export type { AgreedFields };
 
-/** A rank in a world. Made by `localWorld` (all ranks of this process) or `init` (one rank per process). */
+/** A rank in a world. Made by `localWorld` (all ranks of this process), `init` (one rank per process) or {@link Communicator.split}. */
 export class Communicator extends Resource {
   readonly rank: number;
   /** Number of ranks. */
@@ -28,6 +32,7 @@ export class Communicator extends Resource {
   readonly #backend: Backend;
   readonly #handle: RankHandle;
   readonly #streams = new Set<Stream>();
+  readonly #parts = new Set<Communicator>();
 
   /** @internal Use `localWorld` or `init`. */
   constructor(
@@ -58,8 +63,14 @@ export class Communicator extends Resource {
     return this.#handle;
   }
 
+  /** The GPU of this rank, and how many of its SMs all operations in flight of this rank may hold (`smBudget`). */
   get device(): DeviceInfo {
     return this.#backend.runtime.deviceOf(this.handle);
+  }
+
+  /** What the backend's communicator can do, in its own words; empty on the embedded backend. For people and `doctor`. */
+  get facts(): Readonly<Record<string, string>> {
+    return this.#backend.runtime.factsOf(this.handle);
   }
 
   /** Why this rank can no longer communicate (a lost peer, a timeout, an abort), or undefined. */
@@ -88,20 +99,95 @@ export class Communicator extends Resource {
       );
     }
     const { runtime } = this.#backend;
-    return new DeviceBuffer(this, runtime, unwrap(runtime.allocate(this.handle, bytes, kind)), bytes);
+    return new DeviceBuffer(this, runtime, unwrap(runtime.allocate(this.handle, bytes, kind)), bytes, kind);
+  }
+
+  /**
+   * A buffer over memory on this rank's GPU that somebody else allocated and keeps alive longer than the buffer. Disposing the buffer
+   * frees nothing. ERR_UNSUPPORTED on the embedded backend.
+   *
+   * @example
+   * ```ts
+   * if (comm.device.multiprocessors > 0) {
+   *   const alias = comm.wrapMemory(buffer.address, buffer.bytes);
+   *   stream.fill(alias, 0);
+   * }
+   * ```
+   */
+  wrapMemory(address: bigint, bytes: number): DeviceBuffer {
+    const { runtime } = this.#backend;
+    requireInteger('ERR_INVALID_ARGUMENT', 'bytes', bytes, 1);
+    requireAddress('address', address, bytes);
+    return new DeviceBuffer(
+      this,
+      runtime,
+      unwrap(runtime.wrapMemory(this.handle, address, bytes)),
+      bytes,
+      'wrapped',
+    );
+  }
+
+  /**
+   * A buffer over memory that another process on this host shared with {@link DeviceBuffer.share}. It can be read and written, but never
+   * becomes a window. ERR_UNSUPPORTED on the embedded backend.
+   */
+  importMemory(share: MemoryShare): DeviceBuffer {
+    const { runtime } = this.#backend;
+    const checked = requireShare(share);
+    const handle = unwrap(runtime.importMemory(this.handle, checked));
+    return new DeviceBuffer(this, runtime, handle, checked.bytes, 'imported');
   }
 
   createStream(): Stream {
     const { runtime } = this.#backend;
-    const stream = new Stream(this, runtime, unwrap(runtime.createStream(this.handle)));
-    for (const old of this.#streams) if (old.disposed) this.#streams.delete(old);
-    this.#streams.add(stream);
-    return stream;
+    return this.#keep(new Stream(this, runtime, unwrap(runtime.createStream(this.handle))));
+  }
+
+  /**
+   * A stream of somebody else on this rank's GPU (CUstream), not one of the driver's default streams: its own work and ours run in
+   * order. Disposing leaves it to its owner. ERR_UNSUPPORTED on the embedded backend.
+   */
+  wrapStream(handle: bigint): Stream {
+    const { runtime } = this.#backend;
+    const address = requireStream('handle', handle);
+    return this.#keep(new Stream(this, runtime, unwrap(runtime.wrapStream(this.handle, address))));
   }
 
   createEvent(): StreamEvent {
     const { runtime } = this.#backend;
     return new StreamEvent(this, runtime, unwrap(runtime.createEvent(this.handle)));
+  }
+
+  /**
+   * Loads kernels of yours, a cubin for this GPU or PTX. Load modules before work that waits for peers: loading may wait for the GPU.
+   * ERR_MODULE when the driver refuses the image, ERR_UNSUPPORTED on the embedded backend.
+   */
+  async loadModule(image: Uint8Array | ArrayBuffer): Promise<KernelModule> {
+    const { runtime } = this.#backend;
+    const copy = copyBytes('image', image);
+    return new KernelModule(this, runtime, unwrap(await runtime.loadModule(this.handle, copy)));
+  }
+
+  /**
+   * Collective over this communicator: ranks that pass one color get a communicator of their own, with the parent's topology of just these
+   * ranks; color -1 gets undefined. It has its own buffers, streams and failures: one that fails leaves this one usable. Disposing or
+   * aborting this one does the same to it.
+   *
+   * @example
+   * ```ts
+   * const pairs = await comm.split({ color: Math.floor(comm.rank / 2) });
+   * await pairs?.agree('step', { step: 1 });
+   * await pairs?.dispose();
+   * ```
+   */
+  async split(options: SplitOptions): Promise<Communicator | undefined> {
+    const part = await splitRank(this, this.handle, options);
+    for (const old of this.#parts) if (old.disposed) this.#parts.delete(old);
+    if (part === undefined) return undefined;
+    const { handle, rank, topology } = part;
+    const communicator = new Communicator(this, this.#backend, handle, rank, topology, this.timeoutMs);
+    this.#parts.add(communicator);
+    return communicator;
   }
 
   /** Collective: makes `buffer` addressable by every rank. All ranks register their windows in the same order. */
@@ -144,7 +230,14 @@ export class Communicator extends Resource {
   /** Ends every wait of this rank with ERR_ABORTED; its peers learn of it as ERR_RANK_LOST. The communicator is unusable afterwards. */
   abort(reason: string): void {
     requireText('reason', reason);
+    for (const part of this.#parts) if (!part.disposed) part.abort(reason);
     check(this.#backend.runtime, this.#backend.runtime.abortRank(this.handle, reason));
+  }
+
+  #keep(stream: Stream): Stream {
+    for (const old of this.#streams) if (old.disposed) this.#streams.delete(old);
+    this.#streams.add(stream);
+    return stream;
   }
 
   protected override async drain(): Promise<void> {

@@ -4,24 +4,19 @@
 import type { BufferHandle, RuntimeSpi, StreamHandle } from '../contract/index.js';
 import { NcclExtError } from '../errors/nccl-ext-error.js';
 import { requireFunction } from '../errors/require-kind.js';
-import { describe } from '../mesh/require-integer.js';
 import { publish } from '../observe/channels.js';
+import type { BufferRange } from './buffer-range.js';
 import type { Communicator } from './communicator.js';
 import { bufferKind, type DeviceBuffer } from './device-buffer.js';
 import { Graph } from './graph.js';
+import { hostBytes } from './host-bytes.js';
 import { requireLocal, requireOwn } from './require-own.js';
 import { Resource } from './resource.js';
 import { eventKind, type StreamEvent } from './stream-event.js';
 import { check, errorFrom, unwrap } from './unwrap.js';
 
-/** A range of device memory; `byteOffset` defaults to 0. */
-export interface BufferRange {
-  readonly buffer: DeviceBuffer;
-  readonly byteOffset?: number;
-}
-
 /**
- * A stream of one rank, made by {@link Communicator.createStream}. It holds at most 256 unfinished operations; one more is
+ * A stream of one rank, made by {@link Communicator.createStream} or {@link Communicator.wrapStream}. It holds at most 256 unfinished operations; one more is
  * ERR_QUEUE_FULL and nothing is enqueued: synchronize, or record a graph.
  *
  * @example
@@ -45,36 +40,41 @@ export class Stream extends Resource {
     this.#handle = handle;
   }
 
-  /** @internal The backend's handle. */
-  get handle(): StreamHandle {
+  /** The driver's stream (CUstream), for other libraries; on the embedded backend a unique number of the same kind. */
+  get handle(): bigint {
+    return this.#runtime.streamAddress(this.backendHandle);
+  }
+
+  /** @internal The backend's handle; other objects call theirs `handle`, which here is the driver's. */
+  get backendHandle(): StreamHandle {
     this.assertUsable();
     return this.#handle;
   }
 
   /** Unfinished operations, 0 to 256. */
   get queued(): number {
-    return this.#runtime.queued(this.handle);
+    return this.#runtime.queued(this.backendHandle);
   }
 
   /** Resolves when everything enqueued so far is done; rejects with the first error since the last synchronize. */
   async synchronize(): Promise<void> {
-    unwrap(await this.#runtime.synchronize(this.handle));
+    unwrap(await this.#runtime.synchronize(this.backendHandle));
   }
 
   record(event: StreamEvent): void {
     const { handle } = requireOwn(event, 'event', eventKind, this.communicator);
-    check(this.#runtime, this.#runtime.recordEvent(handle, this.handle));
+    check(this.#runtime, this.#runtime.recordEvent(handle, this.backendHandle));
   }
 
   /** Later work waits for the most recent record of `event`; the event may belong to another rank of this process. */
   wait(event: StreamEvent): void {
     const { handle } = requireLocal(event, 'event', eventKind, this.communicator);
-    check(this.#runtime, this.#runtime.waitEvent(this.handle, handle));
+    check(this.#runtime, this.#runtime.waitEvent(this.backendHandle, handle));
   }
 
   /** Work after it starts when every rank's stream has come to its own barrier. */
   barrier(): void {
-    check(this.#runtime, this.#runtime.enqueueBarrier(this.handle));
+    check(this.#runtime, this.#runtime.enqueueBarrier(this.backendHandle));
   }
 
   /** Copies `bytes` bytes between buffers of this rank; ranges must not overlap. */
@@ -83,7 +83,14 @@ export class Stream extends Resource {
     const from = this.#rangeOf(source, 'source');
     check(
       this.#runtime,
-      this.#runtime.enqueueCopy(this.handle, to.handle, to.byteOffset, from.handle, from.byteOffset, bytes),
+      this.#runtime.enqueueCopy(
+        this.backendHandle,
+        to.handle,
+        to.byteOffset,
+        from.handle,
+        from.byteOffset,
+        bytes,
+      ),
     );
   }
 
@@ -91,19 +98,25 @@ export class Stream extends Resource {
   fill(buffer: DeviceBuffer, value: number, byteOffset = 0, bytes?: number): void {
     const own = requireOwn(buffer, 'buffer', bufferKind, this.communicator);
     const count = bytes ?? own.bytes - byteOffset;
-    check(this.#runtime, this.#runtime.enqueueFill(this.handle, own.handle, byteOffset, count, value));
+    check(this.#runtime, this.#runtime.enqueueFill(this.backendHandle, own.handle, byteOffset, count, value));
   }
 
   /** Host to device. `host` must stay as it is until the stream has passed. */
   upload(buffer: DeviceBuffer, host: ArrayBufferView, byteOffset = 0): void {
     const { handle } = requireOwn(buffer, 'buffer', bufferKind, this.communicator);
-    check(this.#runtime, this.#runtime.enqueueUpload(this.handle, handle, byteOffset, bytesOf(host)));
+    check(
+      this.#runtime,
+      this.#runtime.enqueueUpload(this.backendHandle, handle, byteOffset, hostBytes('host', host)),
+    );
   }
 
   /** Device to host. `host` is filled once the stream has passed. */
   download(host: ArrayBufferView, buffer: DeviceBuffer, byteOffset = 0): void {
     const { handle } = requireOwn(buffer, 'buffer', bufferKind, this.communicator);
-    check(this.#runtime, this.#runtime.enqueueDownload(this.handle, bytesOf(host), handle, byteOffset));
+    check(
+      this.#runtime,
+      this.#runtime.enqueueDownload(this.backendHandle, hostBytes('host', host), handle, byteOffset),
+    );
   }
 
   /**
@@ -118,7 +131,7 @@ export class Stream extends Resource {
    */
   capture(record: () => void): Graph {
     requireFunction('record', record);
-    check(this.#runtime, this.#runtime.beginCapture(this.handle));
+    check(this.#runtime, this.#runtime.beginCapture(this.backendHandle));
     try {
       refusePromise(record());
     } catch (error) {
@@ -133,7 +146,7 @@ export class Stream extends Resource {
   /** Runs a recorded graph; counts as one operation. */
   launch(graph: Graph): void {
     const { handle } = requireOwn(graph, 'graph', graphKind, this.communicator);
-    check(this.#runtime, this.#runtime.launchGraph(handle, this.handle));
+    check(this.#runtime, this.#runtime.launchGraph(handle, this.backendHandle));
   }
 
   /** @internal Waits for everything enqueued; an error that nobody will synchronize for is published instead of lost. */
@@ -160,6 +173,13 @@ export class Stream extends Resource {
   }
 }
 
+/** What makes a value a stream, for `requireOwn`. */
+export const streamKind: {
+  readonly type: typeof Stream;
+  readonly name: string;
+  readonly madeBy: string;
+} = { type: Stream, name: 'a stream', madeBy: 'communicator.createStream' };
+
 const graphKind = { type: Graph, name: 'a graph', madeBy: 'stream.capture' } as const;
 
 // What an async function enqueues after its first await would run, unrecorded.
@@ -174,27 +194,4 @@ function refusePromise(result: unknown): void {
       help: 'Pass a function that enqueues synchronously, and await before or after the capture.',
     },
   );
-}
-
-function bytesOf(host: ArrayBufferView): Uint8Array {
-  if (!ArrayBuffer.isView(host)) {
-    throw new NcclExtError(
-      'ERR_INVALID_ARGUMENT',
-      `host must be a typed array or a DataView, got ${describe(host)}.`,
-      { field: 'host' },
-    );
-  }
-  try {
-    return new Uint8Array(host.buffer, host.byteOffset, host.byteLength);
-  } catch (cause) {
-    // Transferred to another thread, which nothing on the view tells on every supported Node.js.
-    throw new NcclExtError(
-      'ERR_INVALID_ARGUMENT',
-      'host is detached: its memory belongs to another thread.',
-      {
-        field: 'host',
-        cause,
-      },
-    );
-  }
 }

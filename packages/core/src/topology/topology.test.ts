@@ -149,6 +149,21 @@ describe('topology', () => {
     expect(error.message).toContain('Ranks 0 and 1 share device 3 of node 4');
   });
 
+  it('restricts itself to some ranks, in the order given', () => {
+    const subject = presetTopology('dgx-h100', 16).subset([9, 0, 1]);
+    expect(subject.size).toBe(3);
+    expect([0, 1, 2].map((rank) => [subject.domainOf(rank), subject.deviceOf(rank)])).toEqual([
+      [1, 1],
+      [0, 0],
+      [0, 1],
+    ]);
+    expect([subject.linkBetween(0, 2), subject.linkBetween(1, 2)]).toEqual(['rail', 'nvlink']);
+    for (const wrong of [[16], [-1], [0.5], ['0'], [], undefined])
+      expect(() => subject.subset(wrong as never)).toThrow(
+        expect.objectContaining({ code: 'ERR_INVALID_ARGUMENT' }),
+      );
+  });
+
   it('is quick for 4096 ranks', () => {
     const pod = presetTopology('dgx-h100', 4096);
     const started = performance.now();

@@ -3,6 +3,7 @@
 
 import * as z from 'zod';
 import { NcclExtError } from '../errors/nccl-ext-error.js';
+import { requireArray } from '../errors/require-kind.js';
 import { describe, requireInteger } from '../mesh/require-integer.js';
 import { hopperLinks, type Link, type LinkClass, type Links, linkClasses } from './link.js';
 import { type RankPlace, type TopologyDescription, topologySchema } from './topology-schema.js';
@@ -96,6 +97,18 @@ export class Topology {
   first(ranks: number): Topology {
     requireInteger('ERR_INVALID_ARGUMENT', 'ranks', ranks, 1, this.size);
     return ranks === this.size ? this : new Topology(this.toJSON().ranks.slice(0, ranks), this.links);
+  }
+
+  /** The topology of these ranks, which become 0, 1, ... in the order given. */
+  subset(ranks: readonly number[]): Topology {
+    requireArray('ranks', ranks);
+    requireInteger('ERR_INVALID_ARGUMENT', 'ranks.length', ranks.length, 1);
+    const all = this.toJSON().ranks;
+    const places = ranks.map((rank, index) => {
+      const known = requireInteger('ERR_INVALID_ARGUMENT', `ranks[${index}]`, rank, 0, this.size - 1);
+      return all[known]!;
+    });
+    return new Topology(places, this.links);
   }
 
   /** A description from which {@link topology} makes an equal one; equal topologies give equal text. */
