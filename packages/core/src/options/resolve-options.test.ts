@@ -12,6 +12,7 @@ describe('resolveOptions', () => {
       backend: 'auto',
       timeoutMs: 30_000,
       workers: 0,
+      sms: 0,
       address: undefined,
       port: undefined,
       token: undefined,

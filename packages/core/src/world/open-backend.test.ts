@@ -22,7 +22,7 @@ vi.mock('../backend/loader-context.js', () => ({
 const code = `export const buildInfo = {};
 export function load(options) {
   const told = (config) => ({ ok: false, error: { code: 37, op: 'x', rank: -1, peer: -1, expected: '', seen: '',
-    detail: JSON.stringify({ options, token: config.token ?? null }) } });
+    detail: JSON.stringify({ options, token: config.token ?? null, sms: config.sms }) } });
   return {
     info: { name: 'cuda13', version: '0.2.0', contractVersion: ${contractVersion}, details: {} },
     runtime: { createLocalRanks: async (config) => told(config), joinRank: async (config) => told(config) },
@@ -50,22 +50,27 @@ async function told(made: Promise<unknown>): Promise<unknown> {
 describe('options for the native code', () => {
   it('come from the call of localWorld', async () => {
     const options = { ncclLibrary: '/x/libnccl.so.2', ncclHome: '/y' };
-    expect(await told(localWorld({ ranks: 1, backend: 'cuda13', ...options }))).toMatchObject({ options });
+    const made = localWorld({ ranks: 1, backend: 'cuda13', sms: 8, ...options });
+    expect(await told(made)).toMatchObject({ options, sms: 8 });
   });
 
   const launch = { LOCAL_RANK: '1', LOCAL_WORLD_SIZE: '2', MASTER_ADDR: 'host', MASTER_PORT: '29500' };
   const env = { RANK: '1', WORLD_SIZE: '2', ...launch };
 
   it('come from the call or the environment of init', async () => {
-    const given = { backend: 'cuda13', env: { ...env, NCCL_HOME: '/z', NCCL_EXT_TOKEN: 'theirs' } } as const;
-    expect(await told(init(given))).toEqual({ options: { ncclHome: '/z' }, token: 'theirs' });
+    const given = {
+      backend: 'cuda13',
+      env: { ...env, NCCL_HOME: '/z', NCCL_EXT_TOKEN: 'theirs', NCCL_EXT_SMS: '3' },
+    } as const;
+    expect(await told(init(given))).toEqual({ options: { ncclHome: '/z' }, token: 'theirs', sms: 3 });
     expect(await told(init({ ...given, ncclHome: '/y', token: 'ours' }))).toEqual({
       options: { ncclHome: '/y' },
       token: 'ours',
+      sms: 3,
     });
   });
 
   it('are absent when nobody gives them', async () => {
-    expect(await told(init({ backend: 'cuda13', env }))).toEqual({ options: {}, token: null });
+    expect(await told(init({ backend: 'cuda13', env }))).toEqual({ options: {}, token: null, sms: 0 });
   });
 });

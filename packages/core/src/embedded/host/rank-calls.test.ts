@@ -25,6 +25,8 @@ describe('createLocalRanks', () => {
       ['ranks', { ...good, ranks: 5000 }],
       ['workers', { ...good, workers: -1 }],
       ['workers', { ...good, workers: 1000 }],
+      ['sms', { ...good, sms: -1 }],
+      ['sms', { ...good, sms: 1025 }],
       ['timeoutMs', { ...good, timeoutMs: 0 }],
       ['timeoutMs', { ...good, timeoutMs: Number.POSITIVE_INFINITY }],
     ] as const) {
