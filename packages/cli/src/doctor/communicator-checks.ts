@@ -2,7 +2,6 @@
 // Whether ranks can be made on these GPUs and pass a barrier, and what their communicator then tells.
 
 import { type BackendChoice, localWorld, NcclExtError, type World } from '@nccl-ext/core';
-import { backendOf, rankHandleOf } from '@nccl-ext/core/extend';
 import { countText, timeText } from '../output/units.js';
 import { type Check, failed, fixOf, ok } from './check.js';
 import { factChecks } from './fact-checks.js';
@@ -29,8 +28,7 @@ export async function communicatorChecks(
       stream.barrier();
       await stream.synchronize();
     });
-    const [first] = world.ranks;
-    const facts = backendOf(first!).runtime.factsOf(rankHandleOf(first!));
+    const { facts } = world.ranks[0]!;
     const took = timeText(performance.now() - began);
     const made = ok(name, `passed a barrier, ${took} with the start of CUDA and NCCL`);
     return { checks: [made, ...budgetCheck(world), ...factChecks(facts)], facts };
