@@ -65,6 +65,7 @@ const calls: Record<string, (value: never) => unknown> = {
   'layout.holders index': (v) => even.holders(v),
   'presetTopology name': (v) => presetTopology(v, 2),
   'topologyFor ranks': (v) => topologyFor(singleDomain(1), v),
+  'topology.subset': (v) => singleDomain(2).subset(v),
   'resolveOptions env': (v) => resolveOptions({}, v),
   'readLauncher env': (v) => readLauncher(v),
   'subscribe name': (v) => subscribe(v, () => {}),

@@ -81,16 +81,7 @@ export class Communicator extends Resource {
 
   /** Device memory, not cleared. `symmetric` (the default) can become a window. ERR_OUT_OF_MEMORY carries the sizes. */
   allocate(bytes: number, kind: MemoryKind = 'symmetric'): DeviceBuffer {
-    if (!Number.isSafeInteger(bytes) || bytes < 0) {
-      throw new NcclExtError(
-        'ERR_INVALID_ARGUMENT',
-        `bytes must be an integer from 0 to 2^53 - 1, not ${describe(bytes)}.`,
-        {
-          field: 'bytes',
-          seen: bytes,
-        },
-      );
-    }
+    requireInteger('ERR_INVALID_ARGUMENT', 'bytes', bytes, 0);
     if (kind !== 'symmetric' && kind !== 'plain') {
       throw new NcclExtError(
         'ERR_INVALID_ARGUMENT',

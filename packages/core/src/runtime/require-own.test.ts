@@ -63,6 +63,42 @@ describe('a stream', () => {
     expect(() => stream.record(buffer as never)).toThrow(/event must be an event, got an object/);
   });
 
+  it('names the argument that was disposed', async () => {
+    const stream = rank.createStream();
+    const [buffer, event, graph] = [rank.allocate(8), rank.createEvent(), stream.capture(() => {})];
+    await Promise.all([buffer.dispose(), event.dispose(), graph.dispose()]);
+    const gone = (field: string) => expect.objectContaining({ code: 'ERR_DISPOSED', field });
+    expect(() => stream.fill(buffer, 0)).toThrow(gone('buffer'));
+    expect(() => stream.upload(buffer, new Uint8Array(1))).toThrow(gone('buffer'));
+    expect(() => stream.copy({ buffer: rank.allocate(8) }, { buffer }, 1)).toThrow(gone('source.buffer'));
+    expect(() => stream.record(event)).toThrow(gone('event'));
+    expect(() => stream.wait(event)).toThrow(gone('event'));
+    expect(() => stream.launch(graph)).toThrow(gone('graph'));
+    await expect(rank.registerWindow(buffer)).rejects.toEqual(gone('buffer'));
+  });
+
+  it('names the end of a range that is no integer or lies outside, and enqueues nothing', () => {
+    const stream = rank.createStream();
+    const [buffer, other] = [rank.allocate(16), rank.allocate(32)];
+    const host = new Uint8Array(8);
+    const outside = (field: string) => expect.objectContaining({ code: 'ERR_OUT_OF_BOUNDS', field });
+    const wrong = (field: string) => expect.objectContaining({ code: 'ERR_INVALID_ARGUMENT', field });
+    expect(() => stream.copy({ buffer }, { buffer: other }, 17)).toThrow(outside('bytes'));
+    expect(() => stream.copy({ buffer: other }, { buffer, byteOffset: 17 }, 1)).toThrow(
+      outside('source.byteOffset'),
+    );
+    expect(() => stream.copy({ buffer, byteOffset: -1 }, { buffer: other }, 1)).toThrow(
+      wrong('destination.byteOffset'),
+    );
+    expect(() => stream.copy({ buffer }, { buffer: other }, 0.5)).toThrow(wrong('bytes'));
+    expect(() => stream.fill(buffer, 1, 17)).toThrow(outside('byteOffset'));
+    expect(() => stream.fill(buffer, 1, 8, 9)).toThrow(outside('bytes'));
+    expect(() => stream.fill(buffer, '1' as never)).toThrow(wrong('value'));
+    expect(() => stream.upload(buffer, host, 9)).toThrow(outside('host'));
+    expect(() => stream.download(host, buffer, '0' as never)).toThrow(wrong('byteOffset'));
+    expect(stream.queued).toBe(0);
+  });
+
   it('refuses host memory that was given away', () => {
     const host = new Uint8Array(8);
     structuredClone(host.buffer, { transfer: [host.buffer] });

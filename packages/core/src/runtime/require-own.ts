@@ -8,6 +8,7 @@ import { describe } from '../mesh/require-integer.js';
 /** Anything that belongs to one rank. */
 interface Owned {
   readonly communicator: Owner;
+  readonly disposed: boolean;
 }
 
 interface Owner {
@@ -27,19 +28,27 @@ interface Kind<T extends Owned> {
 /**
  * `value`, if it is of this kind and of rank `owner`.
  *
- * @throws ERR_INVALID_ARGUMENT for anything else, ERR_FOREIGN_OBJECT for one of another communicator.
+ * @throws ERR_INVALID_ARGUMENT for anything else, ERR_FOREIGN_OBJECT for one of another communicator, ERR_DISPOSED for one that is gone.
  */
 export function requireOwn<T extends Owned>(value: unknown, field: string, kind: Kind<T>, owner: Owner): T {
   const object = requireKind(value, field, kind);
   if (object.communicator !== owner) throw foreign(object, field, kind, owner);
-  return object;
+  return requireLive(object, field, kind);
 }
 
 /** As {@link requireOwn}, but any rank of the same world in this process may own it. */
 export function requireLocal<T extends Owned>(value: unknown, field: string, kind: Kind<T>, owner: Owner): T {
   const object = requireKind(value, field, kind);
   if (object.communicator.backend !== owner.backend) throw foreign(object, field, kind, owner);
-  return object;
+  return requireLive(object, field, kind);
+}
+
+function requireLive<T extends Owned>(object: T, field: string, { name, madeBy }: Kind<T>): T {
+  if (!object.disposed) return object;
+  throw new NcclExtError('ERR_DISPOSED', `${field} is ${name} that was disposed.`, {
+    field,
+    help: `Make a new one with ${madeBy}, or dispose it after its last use.`,
+  });
 }
 
 function requireKind<T extends Owned>(value: unknown, field: string, { type, name, madeBy }: Kind<T>): T {

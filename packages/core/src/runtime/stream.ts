@@ -4,6 +4,7 @@
 import type { BufferHandle, RuntimeSpi, StreamHandle } from '../contract/index.js';
 import { NcclExtError } from '../errors/nccl-ext-error.js';
 import { requireFunction } from '../errors/require-kind.js';
+import { requireInteger } from '../mesh/require-integer.js';
 import { publish } from '../observe/channels.js';
 import type { BufferRange } from './buffer-range.js';
 import type { Communicator } from './communicator.js';
@@ -11,6 +12,7 @@ import { bufferKind, type DeviceBuffer } from './device-buffer.js';
 import { Graph } from './graph.js';
 import { hostBytes } from './host-bytes.js';
 import { requireLocal, requireOwn } from './require-own.js';
+import { requireRange } from './require-range.js';
 import { Resource } from './resource.js';
 import { eventKind, type StreamEvent } from './stream-event.js';
 import { check, errorFrom, unwrap } from './unwrap.js';
@@ -79,8 +81,8 @@ export class Stream extends Resource {
 
   /** Copies `bytes` bytes between buffers of this rank; ranges must not overlap. */
   copy(destination: BufferRange, source: BufferRange, bytes: number): void {
-    const to = this.#rangeOf(destination, 'destination');
-    const from = this.#rangeOf(source, 'source');
+    const to = this.#rangeOf(destination, 'destination', bytes);
+    const from = this.#rangeOf(source, 'source', bytes);
     check(
       this.#runtime,
       this.#runtime.enqueueCopy(
@@ -97,26 +99,26 @@ export class Stream extends Resource {
   /** Sets bytes to `value` (0 to 255), to the end of the buffer unless `bytes` is given. */
   fill(buffer: DeviceBuffer, value: number, byteOffset = 0, bytes?: number): void {
     const own = requireOwn(buffer, 'buffer', bufferKind, this.communicator);
+    requireInteger('ERR_INVALID_ARGUMENT', 'value', value, 0, 255);
+    requireRange(ownRange, byteOffset, bytes ?? 0, own.bytes);
     const count = bytes ?? own.bytes - byteOffset;
     check(this.#runtime, this.#runtime.enqueueFill(this.backendHandle, own.handle, byteOffset, count, value));
   }
 
   /** Host to device. `host` must stay as it is until the stream has passed. */
   upload(buffer: DeviceBuffer, host: ArrayBufferView, byteOffset = 0): void {
-    const { handle } = requireOwn(buffer, 'buffer', bufferKind, this.communicator);
-    check(
-      this.#runtime,
-      this.#runtime.enqueueUpload(this.backendHandle, handle, byteOffset, hostBytes('host', host)),
-    );
+    const own = requireOwn(buffer, 'buffer', bufferKind, this.communicator);
+    const bytes = hostBytes('host', host);
+    requireRange(hostRange, byteOffset, bytes.byteLength, own.bytes);
+    check(this.#runtime, this.#runtime.enqueueUpload(this.backendHandle, own.handle, byteOffset, bytes));
   }
 
   /** Device to host. `host` is filled once the stream has passed. */
   download(host: ArrayBufferView, buffer: DeviceBuffer, byteOffset = 0): void {
-    const { handle } = requireOwn(buffer, 'buffer', bufferKind, this.communicator);
-    check(
-      this.#runtime,
-      this.#runtime.enqueueDownload(this.backendHandle, hostBytes('host', host), handle, byteOffset),
-    );
+    const own = requireOwn(buffer, 'buffer', bufferKind, this.communicator);
+    const bytes = hostBytes('host', host);
+    requireRange(hostRange, byteOffset, bytes.byteLength, own.bytes);
+    check(this.#runtime, this.#runtime.enqueueDownload(this.backendHandle, bytes, own.handle, byteOffset));
   }
 
   /**
@@ -167,11 +169,17 @@ export class Stream extends Resource {
   #rangeOf(
     range: BufferRange,
     field: string,
+    bytes: number,
   ): { readonly handle: BufferHandle; readonly byteOffset: number } {
-    const { handle } = requireOwn(range?.buffer, `${field}.buffer`, bufferKind, this.communicator);
-    return { handle, byteOffset: range.byteOffset ?? 0 };
+    const own = requireOwn(range?.buffer, `${field}.buffer`, bufferKind, this.communicator);
+    const byteOffset = range.byteOffset ?? 0;
+    requireRange({ byteOffset: `${field}.byteOffset`, bytes: 'bytes' }, byteOffset, bytes, own.bytes);
+    return { handle: own.handle, byteOffset };
   }
 }
+
+const ownRange = { byteOffset: 'byteOffset', bytes: 'bytes' } as const;
+const hostRange = { byteOffset: 'byteOffset', bytes: 'host' } as const;
 
 /** What makes a value a stream, for `requireOwn`. */
 export const streamKind: {
