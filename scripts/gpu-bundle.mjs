@@ -30,6 +30,8 @@ const packages = ['core', 'm2n', 'conformance', 'cli', 'cuda13'];
 const modules = { zod: 'core', citty: 'cli' };
 /** Read by tests/node/binding.test.mjs. */
 const contract = 'packages/core/src/contract/runtime.ts';
+/** Users' kernels, compiled: read by tests/gpu/smoke/common.mjs. */
+const smoke = 'native/build/cuda13/smoke';
 
 const output = join(root, 'gpu-bundle');
 const work = mkdtempSync(join(tmpdir(), 'gpu-bundle-'));
@@ -65,6 +67,7 @@ function writeTree(tree) {
   }
   copy(join(root, 'native/tests/node'), 'native/tests/node');
   copy(join(root, 'native/tests/gpu'), 'native/tests/gpu');
+  copy(join(root, smoke), smoke);
   copy(join(root, 'docs/examples/pytorch'), 'docs/examples/pytorch');
   copy(join(root, contract), contract);
 }

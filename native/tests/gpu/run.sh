@@ -54,18 +54,22 @@ run_step() {
     doctor) step doctor 60 node node_modules/@nccl-ext/cli/bin/nccl-ext.mjs doctor; cat "$OUT/doctor.log" ;;
     binding | processes) test_file "$1" 60 "node/$1" "NCCL_EXT_TEST_ADDON=$addon" ;;
     lifetime) test_file lifetime 120 node/lifetime "NCCL_EXT_TEST_ADDON=$addon" ;;
+    smoke-processes) step smoke-processes 150 node node_modules/@nccl-ext/cli/bin/nccl-ext.mjs run -n 4 "$tests/gpu/smoke-rank.mjs"; cat "$OUT/smoke-processes.log" ;;
+    smoke-memcheck | smoke-racecheck | smoke-synccheck) step "$1" 240 "$tests/gpu/sanitize.sh" "${1#smoke-}" smoke-rank.mjs ;;
+    memcheck-planted) step memcheck-planted 240 "$tests/gpu/planted.sh" ;;
+    smoke-*) test_file "$1" 240 gpu/smoke "TEST_RANKS=${1#smoke-}" ;;
     world-*) test_file "$1" 120 gpu/world "TEST_RANKS=${1#world-}" ;;
     run) step run 100 node node_modules/@nccl-ext/cli/bin/nccl-ext.mjs run -n 4 "$tests/gpu/rank.mjs"; cat "$OUT/run.log" ;;
     launch) test_file launch 200 gpu/launch ;;
     bad-input) step bad-input 150 node --test --test-reporter=spec "$tests/gpu/bad-input.test.mjs" "$tests/gpu/bad-memory.test.mjs" ;;
     pytorch) step pytorch 200 node docs/examples/pytorch/share.mjs; cat "$OUT/pytorch.log" ;;
     launchers) step launchers 200 "$tests/gpu/launchers.sh" ;;
-    memcheck | racecheck | synccheck) step "$1" 120 "$tests/gpu/sanitize.sh" "$1" ;;
+    memcheck | racecheck | synccheck) step "$1" 120 "$tests/gpu/sanitize.sh" "$1" rank.mjs ;;
     *) echo "no step $1"; status=2 ;;
   esac
 }
 
-for name in ${*:-machine doctor binding world-2 world-4 world-8 bad-input processes launch launchers lifetime pytorch}; do run_step "$name"; done
+for name in ${*:-machine doctor binding world-2 world-4 world-8 smoke-2 smoke-4 smoke-8 smoke-processes bad-input processes launch launchers lifetime pytorch}; do run_step "$name"; done
 echo '== results'
 printf '%s\n' "${results[@]}"
 exit $status

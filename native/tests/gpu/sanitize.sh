@@ -1,21 +1,19 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# rank.mjs as two processes under the tools of compute-sanitizer. Processes, because the tools may run the kernels of one process one
-# after the other, and a barrier's kernels need each other.
+# A rank's program as two processes under a tool of compute-sanitizer: sanitize.sh [tool] [program], default memcheck rank.mjs.
+# Processes, because the tools may run the kernels of one process one after the other, and kernels that wait for peers need each other.
 here=$(cd "$(dirname "$0")" && pwd)
+tool=${1:-memcheck} program=${2:-rank.mjs}
 export MASTER_ADDR=127.0.0.1 WORLD_SIZE=2 LOCAL_WORLD_SIZE=2 NCCL_EXT_TIMEOUT_MS=100000
 status=0
+port=$((29811 + RANDOM % 1000))
+pids=()
 # NCCL asks for kernels that it has for other GPUs only, and takes the error for an answer.
-options() { [ "$1" = memcheck ] && echo --report-api-errors no; }
-for tool in ${*:-memcheck racecheck synccheck}; do
-  echo "== $tool"
-  port=$((29811 + RANDOM % 1000))
-  pids=()
-  for rank in 0 1; do
-    RANK=$rank LOCAL_RANK=$rank MASTER_PORT=$port NCCL_EXT_PORT=$port \
-      timeout -k 5 110 compute-sanitizer --tool "$tool" $(options "$tool") --error-exitcode 9 node "$here/rank.mjs" &
-    pids+=($!)
-  done
-  for pid in "${pids[@]}"; do wait "$pid" || { echo "$tool: FAILED with $?"; status=1; }; done
+[ "$tool" = memcheck ] && options='--report-api-errors no'
+for rank in 0 1; do
+  RANK=$rank LOCAL_RANK=$rank MASTER_PORT=$port NCCL_EXT_PORT=$port \
+    timeout -k 5 220 compute-sanitizer --tool "$tool" $options --error-exitcode 9 node "$here/$program" &
+  pids+=($!)
 done
+for pid in "${pids[@]}"; do wait "$pid" || { echo "$tool: FAILED with $?"; status=1; }; done
 exit $status

@@ -1,0 +1,7 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Whether memcheck would find an error in users' kernels: rank 0's write one byte behind the end of memory, and the tool must say so.
+here=$(cd "$(dirname "$0")" && pwd)
+log=$(TEST_PLANTS=1 "$here/sanitize.sh" memcheck smoke-rank.mjs 2>&1) && { echo "$log"; echo 'memcheck found nothing'; exit 1; }
+echo "$log"
+grep -q 'Invalid __global__ write of size 1' <<<"$log" && grep -qE 'ep_dispatch|m2n_step' <<<"$log"
