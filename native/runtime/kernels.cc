@@ -36,8 +36,8 @@ void Runtime::loadModule(Handle handle, Bytes image, Done<Handle> done) {
   if (!found) return done(found.error());
   const Rank rank = found.value();
   if (const auto error = unusable(*rank, kOp)) return done(*error);
-  rank->worker->post([this, rank, image = std::move(image), done] {
-    mailbox_.post([this, rank, done, loaded = loadImage(rank->device, image)] {
+  rank->worker->post([this, rank, image = std::move(image), done]() mutable {
+    mailbox_.post([this, rank, done, loaded = loadImage(rank->device, std::move(image))] {
       if (!loaded) {
         ErrorRecord error = loaded.error();
         error.rank = rank->rank;

@@ -89,7 +89,9 @@ Attempt registerOnAll(RankState& rank, const Outcome<std::shared_ptr<BufferState
         rank.comm->registerWindow(memory.address(), std::max<std::size_t>(memory.bytes(), 1), deadline);
     if (!window) return {window.error()};
     out.window = window.value();
-    for (int peer = 0; peer < world.size; peer++) out.peers.push_back(rank.comm->peerAddress(out.window, peer));
+    // Its own part a rank reaches by the buffer's address; NCCL has a second one for it.
+    for (int peer = 0; peer < world.size; peer++)
+      out.peers.push_back(peer == rank.rank ? memory.address() : rank.comm->peerAddress(out.window, peer));
   }
   if (const Status filled = fillPeerTable(*out.table, out.peers, kOp); !filled) return {filled.error()};
   return {out};

@@ -292,6 +292,7 @@ describe('modules and launches', () => {
       for (const window of windows) {
         assert.equal(window.peers.addresses.length, size);
         assert.ok(window.peers.addresses.every((address) => address !== 0n));
+        assert.equal(window.peers.addresses[window.communicator.rank], window.buffer.address);
         assert.notEqual(window.peers.table, 0n);
       }
     }));

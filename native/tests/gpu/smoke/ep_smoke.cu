@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// ep_smoke: sends every token to the experts that its routing names, wherever they live, in the order of (source, token).
-// flow    routing -> counts[source][expert] as tagged words, to all peers -> prefix over sources = slot of each row
+// ep_smoke: sends every token to the experts that its routing names, wherever they live, in the order of (source,
+// token). flow    routing -> counts[source][expert] as tagged words, to all peers -> prefix over sources = slot of each
+// row
 //         -> tokens[t] into the peer's rows[expert][slot], 16 bytes per lane, one (token, k) pair per warp
 // roles   CTA 0 publishes counts, and waits at the end | all CTAs wait for counts and send pairs cta, cta + ctas, ...
 // edges   E1 counts  the word itself, epoch << 32 | count: release.system by one thread per word -> acquire.system by
@@ -9,7 +10,8 @@
 //         E2 rows    CTA barrier, release.system by one thread per peer to arrivals[source][cta] -> acquire.system by
 //                    CTA 0; the kernel's end orders the stream's next work
 // reuse   two halves of counts by epoch: a peer may be one epoch behind, none is two behind (E2 of the epoch between)
-// limits  kMaxPairs, kMaxWords; hidden % 16 == 0; 16-byte rows      failure  see kernel.cuh R6; an expert with more rows
+// limits  kMaxPairs, kMaxWords; hidden % 16 == 0; 16-byte rows      failure  see kernel.cuh R6; an expert with more
+// rows
 //         than its capacity is ERR_OUT_OF_BOUNDS on every rank, and no rank sends rows in that epoch
 #include "smoke.cuh"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // m2n_smoke: moves boxes of a matrix from ranks that hold its rows to ranks that hold its columns.
-// flow    table of strided moves -> source rows into the destination's window, 16 bytes per thread, through the peer table
-// roles   a rank sends, receives, or both, as its lists say | CTA 0 grants, and waits at the end | all CTAs copy
+// flow    table of strided moves -> source rows into the destination's window, 16 bytes per thread, through the peer
+// table roles   a rank sends, receives, or both, as its lists say | CTA 0 grants, and waits at the end | all CTAs copy
 // edges   E1 grant    word itself: the destination's stream is done with the epoch before; release.system by one thread
 //                     per source -> acquire.system by one thread per destination of every CTA, CTA barrier
 //         E2 arrival  CTA barrier, release.system by one thread per destination to arrivals[source][cta]
