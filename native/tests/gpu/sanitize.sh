@@ -4,7 +4,7 @@
 # Processes, because the tools may run the kernels of one process one after the other, and kernels that wait for peers need each other.
 here=$(cd "$(dirname "$0")" && pwd)
 tool=${1:-memcheck} program=${2:-rank.mjs}
-export MASTER_ADDR=127.0.0.1 WORLD_SIZE=2 LOCAL_WORLD_SIZE=2 NCCL_EXT_TIMEOUT_MS=100000
+export MASTER_ADDR=127.0.0.1 WORLD_SIZE=2 LOCAL_WORLD_SIZE=2 NCCL_EXT_TIMEOUT_MS=${NCCL_EXT_TIMEOUT_MS:-100000}
 status=0
 port=$((29811 + RANDOM % 1000))
 pids=()
