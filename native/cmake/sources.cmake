@@ -9,6 +9,7 @@ set(RUNTIME_SOURCES
   runtime/driver.cc
   runtime/events.cc
   runtime/graphs.cc
+  runtime/identity.cc
   runtime/kernel_launch.cc
   runtime/kernels.cc
   runtime/local_meeting.cc
@@ -26,6 +27,8 @@ set(RUNTIME_SOURCES
   runtime/state.cc
   runtime/status_text.cc
   runtime/streams.cc
+  runtime/tcp_frames.cc
+  runtime/tcp_hub.cc
   runtime/tcp_meeting.cc
   runtime/windows.cc
   runtime/wire.cc

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The addon's exports: createBackend(version) and, for doctor and the build's checks, probe(). It loads on a machine
+// The addon's exports: createBackend(version, options) and, for doctor and the build's checks, probe(options). It loads on a machine
 // without a driver and without NCCL; both are looked for when the first rank is made.
 #include <cuda_runtime_api.h>
 
@@ -34,10 +34,10 @@ Napi::Value dispose(const Napi::CallbackInfo& info) {
   return deferred.Promise();
 }
 
-// (version: string) => Backend
+// (version: string, options?: LoadOptions) => Backend
 Napi::Value createBackend(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
-  Session* session = Session::create(env);
+  Session* session = Session::create(env, {NCCL_EXT_CUDA_MAJOR, textOf(info[0]), ncclChoiceOf(info[1])});
   Napi::Object about = Napi::Object::New(env);
   about.Set("name", "cuda" + std::to_string(NCCL_EXT_CUDA_MAJOR));
   about.Set("version", textOf(info[0]));
@@ -86,7 +86,7 @@ Napi::Object ncclToJs(Napi::Env env, const Outcome<NcclApi>& nccl) {
   return succeeded(env, facts);
 }
 
-// () => Probe of contract/cuda-package.ts; makes no context and no rank.
+// (options?: LoadOptions) => Probe of contract/cuda-package.ts; makes no context and no rank.
 Napi::Value probe(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   const Outcome<DriverFacts> driver = probeDriver(NCCL_EXT_CUDA_MAJOR);
@@ -94,7 +94,7 @@ Napi::Value probe(const Napi::CallbackInfo& info) {
   Napi::Object out = Napi::Object::New(env);
   out.Set("driver", driverToJs(env, driver));
   out.Set("devices", devicesToJs(env, driver ? probeDevices(driver.value().devices) : std::vector<ProbedDevice>()));
-  out.Set("nccl", ncclToJs(env, loadNccl(ncclCandidates(searchFromEnvironment(NCCL_EXT_CUDA_MAJOR)), driverMajor)));
+  out.Set("nccl", ncclToJs(env, loadNccl(ncclCandidates(searchFor(NCCL_EXT_CUDA_MAJOR, ncclChoiceOf(info[0]))), driverMajor)));
   return out;
 }
 

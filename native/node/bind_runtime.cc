@@ -42,7 +42,18 @@ Napi::Value deviceOf(Info info) {
   Napi::Object out = Napi::Object::New(info.Env());
   out.Set("index", device ? device.value().index : -1);
   out.Set("name", device ? device.value().name : device.error().detail);
+  out.Set("uuid", device ? device.value().uuid : "");
+  out.Set("multiprocessors", device ? device.value().multiprocessors : 0);
+  out.Set("ranks", device ? device.value().ranks : 0);
+  out.Set("smBudget", device ? device.value().smBudget : 0);
   return out;
+}
+
+// Nothing is known about a rank that is gone.
+Napi::Value factsOf(Info info) {
+  Runtime* runtime = sessionOf(info).runtime();
+  const Outcome<Facts> facts = runtime == nullptr ? Outcome<Facts>(gone()) : runtime->factsOf(integerOf(info[0]));
+  return toJs(info.Env(), facts ? facts.value() : Facts());
 }
 
 Napi::Value exchange(Info info) {
@@ -196,6 +207,7 @@ constexpr Binding kBindings[] = {
     {"disposeRank", disposeRank},            // (rank) => Promise<Outcome<void>>
     {"poisonOf", poisonOf},                  // (rank) => ErrorRecord | undefined
     {"deviceOf", deviceOf},                  // (rank) => DeviceInfo
+    {"factsOf", factsOf},                    // (rank) => Record<string, string>
     {"exchange", exchange},                  // (rank, topic, payload) => Promise<Outcome<Uint8Array[]>>
     {"allocate", allocate},                  // (rank, bytes, kind) => Outcome<BufferHandle>
     {"freeBuffer", freeBuffer},              // (buffer) => Status

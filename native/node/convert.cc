@@ -27,6 +27,12 @@ Timeout timeoutOf(const Napi::Value& config) {
   return Timeout(milliseconds >= 1 && milliseconds <= 0x7fff'ffff ? static_cast<std::int64_t>(milliseconds) : 0);
 }
 
+// Absent: the backend chooses.
+int smsOf(const Napi::Value& config) {
+  const Napi::Value value = field(config, "sms");
+  return value.IsUndefined() ? 0 : smallIntegerOf(value);
+}
+
 }  // namespace
 
 std::int64_t integerOf(const Napi::Value& value) {
@@ -65,6 +71,7 @@ LocalRanksConfig localRanksConfigOf(const Napi::Value& value) {
   LocalRanksConfig config;
   config.ranks = smallIntegerOf(field(value, "ranks"));
   config.timeout = timeoutOf(value);
+  config.sms = smsOf(value);
   const Napi::Value devices = field(value, "devices");
   if (!devices.IsArray()) return config;
   const auto list = devices.As<Napi::Array>();
@@ -82,7 +89,12 @@ JoinConfig joinConfigOf(const Napi::Value& value) {
   config.port = smallIntegerOf(field(value, "port"));
   config.token = textOf(field(value, "token"));
   config.timeout = timeoutOf(value);
+  config.sms = smsOf(value);
   return config;
+}
+
+NcclChoice ncclChoiceOf(const Napi::Value& value) {
+  return {textOf(field(value, "ncclLibrary")), textOf(field(value, "ncclHome"))};
 }
 
 Napi::Object toJs(Napi::Env env, const ErrorRecord& error) {
@@ -114,6 +126,12 @@ Napi::Value toJs(Napi::Env env, const std::vector<Handle>& handles) {
   Napi::Array array = Napi::Array::New(env, handles.size());
   for (std::uint32_t i = 0; i < handles.size(); i++) array.Set(i, toJs(env, handles[i]));
   return array;
+}
+
+Napi::Value toJs(Napi::Env env, const Facts& facts) {
+  Napi::Object out = Napi::Object::New(env);
+  for (const auto& [name, value] : facts) out.Set(name, value);
+  return out;
 }
 
 Napi::Value toJs(Napi::Env env, Handle handle) {

@@ -19,12 +19,15 @@ HostSpan spanOf(const Napi::Value& value);
 
 LocalRanksConfig localRanksConfigOf(const Napi::Value& value);
 JoinConfig joinConfigOf(const Napi::Value& value);
+// `LoadOptions` of contract/cuda-package.ts.
+NcclChoice ncclChoiceOf(const Napi::Value& value);
 
 // `ErrorRecord` of contract/outcome.ts.
 Napi::Object toJs(Napi::Env env, const ErrorRecord& error);
 Napi::Value toJs(Napi::Env env, const Bytes& bytes);
 Napi::Value toJs(Napi::Env env, const std::vector<Bytes>& list);
 Napi::Value toJs(Napi::Env env, const std::vector<Handle>& handles);
+Napi::Value toJs(Napi::Env env, const Facts& facts);
 Napi::Value toJs(Napi::Env env, Handle handle);
 Napi::Value toJs(Napi::Env env, bool value);
 Napi::Value toJs(Napi::Env env, double value);

@@ -18,7 +18,7 @@ struct Sessions {
 
 }  // namespace
 
-Session* Session::create(Napi::Env env) {
+Session* Session::create(Napi::Env env, RuntimeConfig config) {
   Session* session = new Session(env);
   auto* sessions = env.GetInstanceData<Sessions>();
   if (sessions == nullptr) env.SetInstanceData(sessions = new Sessions());
@@ -27,7 +27,7 @@ Session* Session::create(Napi::Env env) {
                                   session, deliverMail, &session->function_);
   napi_unref_threadsafe_function(env, session->function_);
   napi_add_env_cleanup_hook(env, atEnvironmentEnd, session);
-  session->runtime_ = std::make_unique<Runtime>(NCCL_EXT_CUDA_MAJOR, [session] {
+  session->runtime_ = std::make_unique<Runtime>(std::move(config), [session] {
     napi_call_threadsafe_function(session->function_, nullptr, napi_tsfn_nonblocking);
   });
   return session;

@@ -19,7 +19,7 @@ namespace nccl_ext {
 class Session {
  public:
   // Owned by the environment.
-  static Session* create(Napi::Env env);
+  static Session* create(Napi::Env env, RuntimeConfig config);
 
   // Null once disposed.
   Runtime* runtime() { return runtime_.get(); }

@@ -51,8 +51,8 @@ Outcome<std::vector<Bytes>> LocalMeeting::gather(int rank, const Arrival& arriva
   const std::uint64_t number = next_[self]++;
   Session& session = sessions_[number];
   session.arrivals.resize(static_cast<std::size_t>(size_));
-  session.came++;
-  if (!session.failure) {
+  if (!session.failure && !left_[self]) {
+    session.came++;
     session.arrivals[self] = arrival;
     if (session.came == size_) session.failure = disagreement(session.arrivals);
     changed_.notify_all();
@@ -63,8 +63,9 @@ Outcome<std::vector<Bytes>> LocalMeeting::gather(int rank, const Arrival& arriva
       changed_.notify_all();
     }
   }
+  const bool held = session.came == size_;
   Outcome<std::vector<Bytes>> outcome =
-      left_[self] ? Outcome<std::vector<Bytes>>(*left_[self]) : outcomeOf(session, rank);
+      left_[self] && !held ? Outcome<std::vector<Bytes>>(*left_[self]) : outcomeOf(session, rank);
   if (++session.went == size_) sessions_.erase(number);
   return outcome;
 }
@@ -74,6 +75,10 @@ void LocalMeeting::leave(int rank, const ErrorRecord& reason) {
   auto& left = left_[static_cast<std::size_t>(rank)];
   if (!left) left = reason;
   changed_.notify_all();
+}
+
+std::unique_ptr<Meeting> LocalMeeting::group(const std::string&, int, int size) {
+  return std::make_unique<LocalMeeting>(size);
 }
 
 // Whether a waiter can go: all came, it failed, or someone who is not here has left.

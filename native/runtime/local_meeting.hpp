@@ -16,13 +16,14 @@ class LocalMeeting final : public Meeting {
 
   Outcome<std::vector<Bytes>> gather(int rank, const Arrival& arrival, Clock::time_point deadline) override;
   void leave(int rank, const ErrorRecord& reason) override;
+  std::unique_ptr<Meeting> group(const std::string& name, int rank, int size) override;
 
  private:
   // One meeting. It stays until every rank has been there, so that a late rank learns what became of it.
   struct Session {
     std::vector<std::optional<Arrival>> arrivals;
     std::optional<ErrorRecord> failure;  // without rank; set once
-    int came = 0;
+    int came = 0;  // and had not left before
     int went = 0;
   };
 

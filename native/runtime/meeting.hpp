@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -27,11 +28,16 @@ class Meeting {
 
   // Blocks until every rank came to its k-th meeting, where this is the k-th of `rank`; returns all payloads by rank.
   // ERR_DISAGREEMENT on every rank when topics differ (the world stays usable), ERR_TIMEOUT naming the first rank that
-  // did not come by `deadline`, ERR_RANK_LOST when a rank left, and whatever reason this rank itself left with.
+  // did not come by `deadline`, ERR_RANK_LOST when a rank left, and whatever reason this rank itself left with. A
+  // meeting to which all came is held, whoever leaves then.
   virtual Outcome<std::vector<Bytes>> gather(int rank, const Arrival& arrival, Clock::time_point deadline) = 0;
 
   // `rank` leaves for good: its own gather ends with `reason`, those of others with ERR_RANK_LOST. From any thread.
   virtual void leave(int rank, const ErrorRecord& reason) = 0;
+
+  // The meetings of a part of these ranks, for the ranks of it in this process, one of which is `rank` of `size`. Its
+  // ranks use one name, which is given once.
+  virtual std::unique_ptr<Meeting> group(const std::string& name, int rank, int size) = 0;
 };
 
 // Whether `error` leaves ranks out of step with each other, so that the one that got it must stop communicating.

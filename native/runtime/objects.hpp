@@ -17,9 +17,11 @@
 #include "nccl/comm.hpp"
 #include "runtime/device_memory.hpp"
 #include "runtime/handles.hpp"
+#include "runtime/identity.hpp"
 #include "runtime/local_meeting.hpp"
 #include "runtime/module_state.hpp"
 #include "runtime/pinned.hpp"
+#include "runtime/probe_devices.hpp"
 #include "runtime/shared/barrier.hpp"
 #include "runtime/worker.hpp"
 
@@ -48,6 +50,7 @@ struct World {
   const NcclApi* api = nullptr;
   int size = 0;
   Timeout timeout{0};
+  RankIdentity identity;  // of its ranks here, but for their GPUs
   std::unique_ptr<Meeting> meeting;
   std::vector<RankState*> locals;  // ranks of this process that have not been closed
   int open = 0;                    // of those, the ones that have not been disposed
@@ -71,11 +74,13 @@ struct RankState {
   Handle handle = 0;
   int rank = 0;
   int device = 0;
+  ProbedDevice gpu;
   std::shared_ptr<World> world;
   std::optional<ErrorRecord> poison;
-  bool opened = false;  // its worker has made the three below, which are the owner's from then on
+  bool opened = false;  // its worker has made the five below, which are the owner's from then on
   bool disposing = false;
-  std::string deviceName;
+  std::vector<RankIdentity> identities;  // of all ranks
+  ncclCommProperties properties{};
   std::unique_ptr<PinnedCells> cells;
   CudaEvent lastBarrier;                 // of any stream; the next barrier waits for it
   StreamState* barrierStream = nullptr;  // where it was recorded

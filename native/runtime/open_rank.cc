@@ -82,10 +82,6 @@ Status openControl(RankState& rank, Clock::time_point deadline) {
 Status openDevice(RankState& rank) {
   if (Status current = cudaStatus(cudaSetDevice(rank.device), rank, "making it current"); !current) return current;
   if (Status context = cudaStatus(cudaFree(nullptr), rank, "creating the context"); !context) return context;
-  cudaDeviceProp properties;
-  if (Status asked = cudaStatus(cudaGetDeviceProperties(&properties, rank.device), rank, "asking for its name"); !asked)
-    return asked;
-  rank.deviceName = properties.name;
   Outcome<std::unique_ptr<PinnedCells>> cells = PinnedCells::create();
   if (!cells) return cells.error();
   rank.cells = std::move(cells.value());
@@ -96,13 +92,30 @@ Status openDevice(RankState& rank) {
   return ok();
 }
 
-// Processes start at different times, but one that does not come by the world's own timeout is missing.
+// Every rank learns who the others are, before anything that waits for them. Processes start at different times, but one
+// that does not come by the world's own timeout is missing.
 Status meet(RankState& rank, Clock::time_point deadline) {
   constexpr Timeout kLeast{1000};
   World& world = *rank.world;
   const auto wait = std::min(deadline, Clock::now() + std::max(world.timeout, kLeast));
-  const Outcome<std::vector<Bytes>> here = world.meeting->gather(rank.rank, {kOp, "here", {}}, wait);
-  return here ? ok() : Status(here.error());
+  RankIdentity own = world.identity;
+  own.gpu = rank.gpu.uuid;
+  own.multiprocessors = rank.gpu.multiprocessors;
+  const Outcome<std::vector<Bytes>> here = world.meeting->gather(rank.rank, {kOp, "here", encode(own)}, wait);
+  if (!here) return here.error();
+  for (std::size_t peer = 0; peer < here.value().size(); peer++) {
+    const std::optional<RankIdentity> identity = decodeIdentity(here.value()[peer]);
+    if (!identity) {
+      return fail(ErrorCode::kBackendVersion, kOp,
+                  "rank " + std::to_string(peer) + " runs another version of nccl-ext than rank " +
+                      std::to_string(rank.rank))
+          .ofRank(rank.rank)
+          .fromPeer(static_cast<int>(peer));
+    }
+    rank.identities.push_back(*identity);
+  }
+  if (const auto misfit = misfitOf(rank.identities, rank.rank)) return *misfit;
+  return ok();
 }
 
 Status tryOpen(RankState& rank, Clock::time_point deadline) {
@@ -114,6 +127,7 @@ Status tryOpen(RankState& rank, Clock::time_point deadline) {
   if (!id) return id.error();
   rank.comm = std::make_unique<Comm>(*world.api, rank.stop);
   if (Status opened = rank.comm->open(id.value(), rank.rank, world.size, deadline); !opened) return opened;
+  rank.properties = rank.comm->properties();
   if (Status control = openControl(rank, deadline); !control) return control;
   // Nobody's barrier may arrive before everybody's flags are clear.
   const Outcome<std::vector<Bytes>> ready = world.meeting->gather(rank.rank, {kOp, "ready", {}}, deadline);

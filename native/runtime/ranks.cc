@@ -7,6 +7,28 @@
 #include "runtime/runtime.hpp"
 
 namespace nccl_ext {
+namespace {
+
+std::string yesOrNo(bool value) {
+  return value ? "yes" : "no";
+}
+
+// Who drives puts from kernels to other NVLink domains.
+std::string ginText(ncclGinType_t type) {
+  switch (type) {
+    case NCCL_GIN_TYPE_NONE:
+      return "none";
+    case NCCL_GIN_TYPE_PROXY:
+      return "proxy (a host thread)";
+    case NCCL_GIN_TYPE_GDAKI:
+      return "gdaki (the GPU)";
+    case NCCL_GIN_TYPE_GPI:
+      return "gpi";
+  }
+  return "type " + std::to_string(static_cast<int>(type));
+}
+
+}  // namespace
 
 Status Runtime::abortRank(Handle handle, const std::string& reason) {
   Outcome<Rank> found = rankOf(handle, "abort");
@@ -28,9 +50,30 @@ std::optional<ErrorRecord> Runtime::poisonOf(Handle handle) const {
 }
 
 Outcome<DeviceInfo> Runtime::deviceOf(Handle handle) const {
-  Outcome<Rank> rank = handles_.find<RankState>(handle, "deviceOf");
-  if (!rank) return rank.error();
-  return DeviceInfo{rank.value()->device, rank.value()->deviceName};
+  Outcome<Rank> found = handles_.find<RankState>(handle, "deviceOf");
+  if (!found) return found.error();
+  const RankState& rank = *found.value();
+  return DeviceInfo{rank.device,
+                    rank.gpu.name,
+                    rank.gpu.uuid,
+                    rank.gpu.multiprocessors,
+                    ranksOnGpuOf(rank.identities, rank.rank),
+                    smBudgetOf(rank.identities, rank.rank)};
+}
+
+Outcome<Facts> Runtime::factsOf(Handle handle) const {
+  Outcome<Rank> found = handles_.find<RankState>(handle, "factsOf");
+  if (!found) return found.error();
+  const RankState& rank = *found.value();
+  const ncclCommProperties& comm = rank.properties;
+  return Facts{{"ranks", std::to_string(rank.world->size)},
+               {"lsaTeams", std::to_string(comm.nLsaTeams)},
+               {"deviceApi", yesOrNo(comm.deviceApiSupport)},
+               {"windows", yesOrNo(rank.world->size == 1 || rank.control.window != nullptr)},
+               {"multicast", yesOrNo(comm.multimemSupport)},
+               {"gin", ginText(comm.ginType)},
+               {"railedGin", ginText(comm.railedGinType)},
+               {"hostRma", yesOrNo(comm.hostRmaSupport)}};
 }
 
 void Runtime::exchange(Handle handle, const std::string& topic, Bytes payload, Done<std::vector<Bytes>> done) {

@@ -17,6 +17,7 @@
 #include "runtime/meeting.hpp"
 #include "runtime/objects.hpp"
 #include "runtime/poller.hpp"
+#include "runtime/process.hpp"
 
 namespace nccl_ext {
 
@@ -28,6 +29,7 @@ struct LocalRanksConfig {
   int ranks = 0;
   std::vector<int> devices;  // by rank; empty: rank modulo the number of devices
   Timeout timeout{0};
+  int sms = 0;  // of one rank; 0: chosen here
 };
 
 struct JoinConfig {
@@ -39,12 +41,20 @@ struct JoinConfig {
   int port = 0;
   std::string token;  // must be the same on all ranks; empty: none
   Timeout timeout{0};
+  int sms = 0;  // of one rank; 0: chosen here
 };
 
 struct DeviceInfo {
   int index = 0;
   std::string name;
+  std::string uuid;
+  int multiprocessors = 0;
+  int ranks = 0;     // of this world, on this device
+  int smBudget = 0;  // SMs that the work in flight of this rank may hold
 };
+
+// Names and words for people, in this order.
+using Facts = std::vector<std::pair<std::string, std::string>>;
 
 struct MemoryUsage {
   std::int64_t allocatedBytes = 0;
@@ -64,16 +74,21 @@ struct WindowPeers {
   std::vector<std::uint64_t> addresses;  // the same; 0 where only a network leads
 };
 
+struct RuntimeConfig {
+  int cudaMajor = 0;    // the one the addon was built for
+  std::string version;  // of the package
+  NcclChoice nccl;
+};
+
 class Runtime {
  public:
-  // `cudaMajor` is the one the addon was built for.
-  Runtime(int cudaMajor, std::function<void()> notify);
+  Runtime(RuntimeConfig config, std::function<void()> notify);
   // As shutdown().
   ~Runtime();
 
   Mailbox& mailbox() { return mailbox_; }
   // What `doctor` prints: driver, NCCL path and version. Empty before the first rank was made.
-  std::vector<std::pair<std::string, std::string>> details() const;
+  Facts details() const;
 
   // worlds.cc
   void createLocalRanks(const LocalRanksConfig& config, Done<std::vector<Handle>> done);
@@ -86,6 +101,7 @@ class Runtime {
   void disposeRank(Handle rank, DoneStatus done);
   std::optional<ErrorRecord> poisonOf(Handle rank) const;
   Outcome<DeviceInfo> deviceOf(Handle rank) const;
+  Outcome<Facts> factsOf(Handle rank) const;
   void exchange(Handle rank, const std::string& topic, Bytes payload, Done<std::vector<Bytes>> done);
 
   // buffers.cc
@@ -171,7 +187,7 @@ class Runtime {
   Outcome<std::shared_ptr<Staging>> stagingFor(StreamState& stream, std::size_t bytes);
 
   // worlds.cc
-  Outcome<const NcclApi*> prepare(int ranksOnHost, bool devicesRepeat, const char* op);
+  Outcome<std::shared_ptr<World>> prepareWorld(int size, Timeout timeout, int sms, const char* op);
   void openRanks(std::vector<Rank> ranks, Done<std::vector<Handle>> done);
   void closeRanks(const std::shared_ptr<World>& world, std::function<void(Status)> done);
   void awaitDrained();
@@ -180,10 +196,10 @@ class Runtime {
   void whenIdle(const Rank& rank, std::function<void()> settle);
   void releaseObjects(RankState& rank);
 
-  const int cudaMajor_;
+  const RuntimeConfig config_;
   const NcclApi* api_ = nullptr;  // lives as long as the process
   int driverCuda_ = 0;
-  int devices_ = 0;
+  std::vector<ProbedDevice> devices_;
   std::int64_t allocatedBytes_ = 0;
   std::shared_ptr<std::atomic<std::int64_t>> dyingBytes_;  // freed by the caller, not yet by the reaper
   bool down_ = false;

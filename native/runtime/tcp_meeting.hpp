@@ -1,70 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
-// The meetings of ranks in different processes: rank 0 listens, everybody else connects and stays connected.
-//
-// R1 Rank 0 runs a LocalMeeting. A thread per connection brings that rank's arrivals into it and sends the results
-// back, so
-//    ranks of processes meet by the same rules as ranks of threads.
-// R2 A connection that ends is a rank that left: the others get ERR_RANK_LOST at once.
-// R3 Nothing is sent to a stranger: a connection begins with a greeting that names world, rank, versions and token.
+// The meetings of ranks in different processes: rank 0 of the world listens (runtime/tcp_hub.hpp), everybody else
+// connects and stays connected.
 #pragma once
 
-#include <atomic>
-#include <map>
-#include <memory>
-#include <mutex>
-#include <thread>
-
-#include "runtime/local_meeting.hpp"
-#include "runtime/socket.hpp"
+#include "runtime/tcp_hub.hpp"
 
 namespace nccl_ext {
-
-struct TcpMeetingConfig {
-  int rank = 0;
-  int size = 0;
-  std::string address;  // of rank 0; rank 0 binds to it and nothing else
-  int port = 0;
-  std::chrono::milliseconds timeout{0};
-  int ncclVersion = 0;  // must be the same on all ranks
-  std::string token;    // must be the same on all ranks; empty: none
-};
 
 class TcpMeeting final : public Meeting {
  public:
   explicit TcpMeeting(TcpMeetingConfig config);
-  // Ends connections and threads.
+  // Ends the connection; at rank 0 of the world, all of them once the last group is gone.
   ~TcpMeeting() override;
 
-  // The first one connects. ERR_LAUNCHER: wrong world size, a rank twice, another token; ERR_NCCL_VERSION; ERR_TIMEOUT
-  // naming rank 0 when it cannot be reached.
+  // The first one connects. ERR_LAUNCHER: wrong world size, a rank twice, another token; ERR_TIMEOUT naming rank 0 when
+  // it cannot be reached.
   Outcome<std::vector<Bytes>> gather(int rank, const Arrival& arrival, Clock::time_point deadline) override;
   void leave(int rank, const ErrorRecord& reason) override;
+  // Its ranks connect to rank 0 of the world as well, which must not leave before they do.
+  std::unique_ptr<Meeting> group(const std::string& name, int rank, int size) override;
 
  private:
+  TcpMeeting(TcpMeetingConfig config, std::shared_ptr<TcpHub> hub);
   Status start(Clock::time_point deadline);
-  Status listen();
   Status connect(Clock::time_point deadline);
-  void acceptAll();
-  void serve(Socket socket);
-  std::optional<ErrorRecord> greet(Socket& socket, int& rank);
   Outcome<std::vector<Bytes>> ask(const Arrival& arrival, Clock::time_point deadline);
-
-  const TcpMeetingConfig config_;
   std::optional<ErrorRecord> leftWith() const;
 
-  mutable std::mutex mutex_;
-  std::optional<ErrorRecord> left_;
+  const TcpMeetingConfig config_;
   bool started_ = false;
 
-  // rank 0
-  std::unique_ptr<LocalMeeting> hub_;
-  Socket listener_;
-  std::thread acceptor_;
-  std::vector<std::thread> servers_;
-  std::map<int, Socket*> connected_;
-  std::atomic<bool> closing_{false};
+  // In the process of the world's rank 0. The meeting ends before the hub, which looks for it.
+  std::shared_ptr<TcpHub> hub_;
+  std::shared_ptr<LocalMeeting> here_;
 
-  // the others
+  // In the others.
+  mutable std::mutex mutex_;
+  std::optional<ErrorRecord> left_;
   Socket socket_;
 };
 

@@ -6,7 +6,6 @@
 #include "nccl/loader.hpp"
 #include "runtime/cuda_error.hpp"
 #include "runtime/open_rank.hpp"
-#include "runtime/process.hpp"
 #include "runtime/runtime.hpp"
 #include "runtime/tcp_meeting.hpp"
 
@@ -18,15 +17,11 @@ constexpr int kMaxLocalRanks = 1024;
 constexpr Timeout kLeastInit{60'000};
 constexpr std::chrono::microseconds kDrainPoll{200};
 
-bool hasRepeats(std::vector<int> devices) {
-  std::sort(devices.begin(), devices.end());
-  return std::adjacent_find(devices.begin(), devices.end()) != devices.end();
-}
-
-std::shared_ptr<RankState> makeRank(const std::shared_ptr<World>& world, int number, int device) {
+std::shared_ptr<RankState> makeRank(const std::shared_ptr<World>& world, int number, const ProbedDevice& gpu) {
   auto rank = std::make_shared<RankState>();
   rank->rank = number;
-  rank->device = device;
+  rank->device = gpu.index;
+  rank->gpu = gpu;
   rank->world = world;
   rank->worker = std::make_unique<Worker>();
   world->locals.push_back(rank.get());
@@ -35,8 +30,8 @@ std::shared_ptr<RankState> makeRank(const std::shared_ptr<World>& world, int num
 
 }  // namespace
 
-Runtime::Runtime(int cudaMajor, std::function<void()> notify)
-    : cudaMajor_(cudaMajor),
+Runtime::Runtime(RuntimeConfig config, std::function<void()> notify)
+    : config_(std::move(config)),
       dyingBytes_(std::make_shared<std::atomic<std::int64_t>>(0)),
       mailbox_(std::move(notify)),
       reaper_(std::make_unique<Worker>()) {}
@@ -45,23 +40,38 @@ Runtime::~Runtime() {
   shutdown();
 }
 
-std::vector<std::pair<std::string, std::string>> Runtime::details() const {
+Facts Runtime::details() const {
   if (api_ == nullptr) return {};
   return {{"driver", "CUDA " + std::to_string(driverCuda_ / 1000) + "." + std::to_string(driverCuda_ % 1000 / 10)},
           {"nccl", ncclVersionText(api_->version)},
           {"ncclPath", api_->path},
           {"ncclCuda", api_->cudaMajor == 0 ? "unknown" : std::to_string(api_->cudaMajor)},
-          {"devices", std::to_string(devices_)}};
+          {"devices", std::to_string(devices_.size())}};
 }
 
-Outcome<const NcclApi*> Runtime::prepare(int ranksOnHost, bool devicesRepeat, const char* op) {
+// What every world begins with: its options, the driver and NCCL.
+Outcome<std::shared_ptr<World>> Runtime::prepareWorld(int size, Timeout timeout, int sms, const char* op) {
   if (down_) return fail(ErrorCode::kDisposed, op, "the backend was disposed");
-  Outcome<ProcessFacts> facts = prepareProcess(cudaMajor_, ranksOnHost, devicesRepeat);
+  if (timeout.count() < 1) return fail(ErrorCode::kInvalidArgument, op, "timeoutMs must be at least 1");
+  if (sms < 0) return fail(ErrorCode::kInvalidArgument, op, "sms must be at least 1, or 0 to let the backend choose");
+  Outcome<ProcessFacts> facts = prepareProcess(config_.cudaMajor, config_.nccl);
   if (!facts) return facts.error();
   api_ = facts.value().api;
   driverCuda_ = facts.value().driver.cudaVersion;
-  devices_ = facts.value().driver.devices;
-  return api_;
+  devices_ = std::move(facts.value().devices);
+  auto world = std::make_shared<World>();
+  world->api = api_;
+  world->size = size;
+  world->timeout = timeout;
+  world->identity.host = hostIdentity();
+  world->identity.mayShareGpu = facts.value().mayShareGpu;
+  world->identity.backend = config_.version;
+  world->identity.contract = kContractVersion;
+  world->identity.cudaMajor = config_.cudaMajor;
+  world->identity.nccl = api_->version;
+  world->identity.timeoutMs = timeout.count();
+  world->identity.sms = sms;
+  return world;
 }
 
 void Runtime::createLocalRanks(const LocalRanksConfig& config, Done<std::vector<Handle>> done) {
@@ -70,26 +80,23 @@ void Runtime::createLocalRanks(const LocalRanksConfig& config, Done<std::vector<
     return done(
         fail(ErrorCode::kInvalidArgument, kOp, "ranks must be an integer from 1 to " + std::to_string(kMaxLocalRanks)));
   }
-  if (config.timeout.count() < 1) return done(fail(ErrorCode::kInvalidArgument, kOp, "timeoutMs must be at least 1"));
   if (!config.devices.empty() && config.devices.size() != static_cast<std::size_t>(config.ranks)) {
     return done(fail(ErrorCode::kInvalidArgument, kOp, "devices must hold one device per rank"));
   }
-  Outcome<const NcclApi*> api = prepare(config.ranks, hasRepeats(config.devices), kOp);
-  if (!api) return done(api.error());
-  auto world = std::make_shared<World>();
-  world->api = api.value();
-  world->size = config.ranks;
-  world->timeout = config.timeout;
+  Outcome<std::shared_ptr<World>> prepared = prepareWorld(config.ranks, config.timeout, config.sms, kOp);
+  if (!prepared) return done(prepared.error());
+  const std::shared_ptr<World>& world = prepared.value();
   world->meeting = std::make_unique<LocalMeeting>(config.ranks);
+  const int devices = static_cast<int>(devices_.size());
   std::vector<Rank> ranks;
   for (int number = 0; number < config.ranks; number++) {
-    const int device = config.devices.empty() ? number % devices_ : config.devices[static_cast<std::size_t>(number)];
-    if (device < 0 || device >= devices_) {
+    const int device = config.devices.empty() ? number % devices : config.devices[static_cast<std::size_t>(number)];
+    if (device < 0 || device >= devices) {
       return done(fail(ErrorCode::kInvalidArgument, kOp,
                        "rank " + std::to_string(number) + " asks for device " + std::to_string(device) +
-                           "; this machine has 0 to " + std::to_string(devices_ - 1)));
+                           "; this machine has 0 to " + std::to_string(devices - 1)));
     }
-    ranks.push_back(makeRank(world, number, device));
+    ranks.push_back(makeRank(world, number, devices_[static_cast<std::size_t>(device)]));
   }
   openRanks(std::move(ranks), std::move(done));
 }
@@ -133,13 +140,9 @@ void Runtime::joinRank(const JoinConfig& config, Done<Handle> done) {
   if (config.worldSize < 1 || config.rank < 0 || config.rank >= config.worldSize || config.localRank < 0) {
     return done(fail(ErrorCode::kInvalidArgument, kOp, "rank must be 0 to worldSize - 1, and localRank at least 0"));
   }
-  if (config.timeout.count() < 1) return done(fail(ErrorCode::kInvalidArgument, kOp, "timeoutMs must be at least 1"));
-  Outcome<const NcclApi*> api = prepare(config.localWorldSize, false, kOp);
-  if (!api) return done(api.error());
-  auto world = std::make_shared<World>();
-  world->api = api.value();
-  world->size = config.worldSize;
-  world->timeout = config.timeout;
+  Outcome<std::shared_ptr<World>> prepared = prepareWorld(config.worldSize, config.timeout, config.sms, kOp);
+  if (!prepared) return done(prepared.error());
+  const std::shared_ptr<World>& world = prepared.value();
   TcpMeetingConfig meeting;
   meeting.rank = config.rank;
   meeting.size = config.worldSize;
@@ -147,9 +150,9 @@ void Runtime::joinRank(const JoinConfig& config, Done<Handle> done) {
   meeting.port = config.port;
   meeting.timeout = config.timeout;
   meeting.token = config.token;
-  meeting.ncclVersion = api.value()->version;
   world->meeting = std::make_unique<TcpMeeting>(meeting);
-  openRanks({makeRank(world, config.rank, config.localRank % devices_)}, [done](Outcome<std::vector<Handle>> handles) {
+  const ProbedDevice& gpu = devices_[static_cast<std::size_t>(config.localRank) % devices_.size()];
+  openRanks({makeRank(world, config.rank, gpu)}, [done](Outcome<std::vector<Handle>> handles) {
     if (handles)
       done(handles.value().front());
     else

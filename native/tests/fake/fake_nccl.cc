@@ -124,6 +124,8 @@ ncclResult_t ncclCommQueryProperties(ncclComm_t comm, ncclCommProperties_t* prop
   properties->nRanks = comm->size;
   properties->deviceApiSupport = true;
   properties->nLsaTeams = 1;
+  properties->ginType = properties->railedGinType = NCCL_GIN_TYPE_NONE;
+  properties->multimemSupport = properties->hostRmaSupport = false;
   return ncclSuccess;
 }
 

@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Meetings: everyone's payload by rank, and a typed error on every rank for each way in which one can go wrong; in one
 // process and over TCP alike.
-#include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
 #include <future>
 #include <thread>
 
 #include "runtime/tcp_meeting.hpp"
+#include "tests/support/free_port.hpp"
 
 namespace nccl_ext {
 namespace {
@@ -21,17 +17,7 @@ Arrival arrivalOf(int rank, const std::string& topic) {
   return {"exchange", topic, Bytes(static_cast<std::size_t>(rank + 1), static_cast<std::uint8_t>(rank))};
 }
 
-int freePort() {
-  const int descriptor = socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address = {};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  EXPECT_EQ(bind(descriptor, reinterpret_cast<sockaddr*>(&address), size), 0);
-  getsockname(descriptor, reinterpret_cast<sockaddr*>(&address), &size);
-  close(descriptor);
-  return ntohs(address.sin_port);
-}
+using test::freePort;
 
 // One meeting object per rank, as processes have; local ranks share one.
 class Meetings {
@@ -50,7 +36,6 @@ class Meetings {
     config.address = "127.0.0.1";
     config.port = port;
     config.timeout = milliseconds(1500);
-    config.ncclVersion = 23007;
     config.token = "secret";
     return config;
   }
@@ -193,18 +178,6 @@ TEST(TcpMeeting, RefusesAnotherWorldSizeOnEveryRank) {
   EXPECT_NE(joined.zero.error().detail.find("world of 3"), std::string::npos);
 }
 
-TEST(TcpMeeting, RefusesAnotherNcclOnEveryRank) {
-  const int port = freePort();
-  auto other = Meetings::configOf(1, 2, port);
-  other.ncclVersion = 23104;
-  const Joined joined = joinBoth(Meetings::configOf(0, 2, port), other);
-  ASSERT_FALSE(joined.one);
-  EXPECT_EQ(joined.one.error().code, ErrorCode::kNcclVersion);
-  EXPECT_EQ(std::get<std::string>(joined.one.error().seen), "2.31.4");
-  ASSERT_FALSE(joined.zero);
-  EXPECT_EQ(joined.zero.error().code, ErrorCode::kRankLost);
-}
-
 TEST(TcpMeeting, RefusesAWrongTokenAndTheOthersMissTheRank) {
   const int port = freePort();
   auto stranger = Meetings::configOf(1, 2, port);
@@ -232,6 +205,53 @@ TEST(TcpMeeting, RefusesASecondProcessOfTheSameRank) {
   EXPECT_NE(twin.error().detail.find("already"), std::string::npos);
   EXPECT_EQ(first.get().error().peer, 2);
   EXPECT_EQ(second.get().error().peer, 2);
+}
+
+// Ranks 1 and 2 of three meet as 0 and 1, while all three meet too.
+TEST_P(MeetingTest, AGroupMeetsBesideTheWorld) {
+  Meetings meetings(3, GetParam());
+  for (auto& result : meetings.all("everyone connects")) ASSERT_TRUE(result.get());
+  for (int round = 0; round < 3; round++) {
+    const std::string name = std::to_string(round);
+    std::shared_ptr<Meeting> first = meetings.of(1).group(name, 0, 2), second = first;
+    if (GetParam()) second = meetings.of(2).group(name, 1, 2);
+    auto alone = meetings.gather(1, "all");  // holds nobody up
+    auto a = std::async(std::launch::async,
+                        [&] { return first->gather(0, arrivalOf(0, "part"), Clock::now() + milliseconds(3000)); });
+    const Result b = second->gather(1, arrivalOf(1, "part"), Clock::now() + milliseconds(3000));
+    ASSERT_TRUE(b) << b.error().detail;
+    EXPECT_EQ(b.value().size(), 2u);
+    EXPECT_EQ(b.value()[1], arrivalOf(1, "").payload);
+    ASSERT_TRUE(a.get());
+    auto zero = meetings.gather(0, "all"), two = meetings.gather(2, "all");
+    for (auto* result : {&alone, &zero, &two}) EXPECT_TRUE(result->get());
+    // A rank that leaves its group stays in the world.
+    first->leave(0, fail(ErrorCode::kAborted, "abort", "rank 0 was aborted"));
+    const Result lost = second->gather(1, arrivalOf(1, "part"), Clock::now() + milliseconds(3000));
+    ASSERT_FALSE(lost);
+    EXPECT_EQ(lost.error().code, ErrorCode::kRankLost);
+    EXPECT_EQ(lost.error().peer, 0);
+  }
+  for (auto& result : meetings.all("after")) EXPECT_TRUE(result.get());
+}
+
+TEST(TcpMeeting, WaitsForARankThatIsLate) {
+  const int port = freePort();
+  auto first = std::async(std::launch::async, joinAs, Meetings::configOf(0, 2, port));
+  std::this_thread::sleep_for(milliseconds(300));
+  const Result second = joinAs(Meetings::configOf(1, 2, port));
+  EXPECT_TRUE(second) << second.error().detail;
+  EXPECT_TRUE(first.get());
+}
+
+// Rank 0 may end at once after a meeting that all came to: the others still get what they met for.
+TEST(TcpMeeting, AnswersBeforeItEnds) {
+  for (int round = 0; round < 20; round++) {
+    const int port = freePort();
+    const Joined joined = joinBoth(Meetings::configOf(0, 2, port), Meetings::configOf(1, 2, port));
+    ASSERT_TRUE(joined.one) << joined.one.error().detail;
+    ASSERT_TRUE(joined.zero) << joined.zero.error().detail;
+  }
 }
 
 TEST(TcpMeeting, SaysWhyRankZeroCannotListen) {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ranks, memory and windows on fake CUDA and NCCL: typed errors, bounds, lifetimes.
+#include <algorithm>
+
 #include "tests/fake/fake_cudart.hpp"
 #include "tests/support/one_rank.hpp"
 
@@ -14,7 +16,7 @@ TEST(Runtime, MakesRanksAndFreesEverything) {
     Harness harness;
     const auto ranks = harness.ranks(4);
     ASSERT_EQ(ranks.size(), 4u);
-    EXPECT_EQ(valueOf(harness.runtime.deviceOf(ranks[0])).name, "fake GPU");
+    EXPECT_EQ(valueOf(harness.runtime.deviceOf(ranks[0])).name, "Fake GPU 0");
     for (const Handle rank : ranks) {
       (void)valueOf(harness.runtime.allocate(rank, 100, MemoryKind::kPlain));
       (void)valueOf(harness.runtime.createStream(rank));
@@ -179,26 +181,36 @@ TEST(Runtime, RefusesObjectsOfAnotherRank) {
   harness.dispose(ranks);
 }
 
-TEST(Runtime, JoinsAWorldOfProcesses) {
-  // Two runtimes stand for two processes.
-  Harness zero, one;
-  std::optional<Outcome<Handle>> first, second;
-  JoinConfig config{0, 2, 0, 2, "127.0.0.1", 29731, "", milliseconds(5000)};
-  zero.runtime.joinRank(config, [&](const Outcome<Handle>& rank) { first = rank; });
-  config.rank = config.localRank = 1;
-  one.runtime.joinRank(config, [&](const Outcome<Handle>& rank) { second = rank; });
-  zero.until([&] { return first.has_value(); });
-  one.until([&] { return second.has_value(); });
-  ASSERT_TRUE(*first) << first->error().detail;
-  ASSERT_TRUE(*second) << second->error().detail;
-  const Handle a = valueOf(zero.runtime.createStream(first->value())),
-               b = valueOf(one.runtime.createStream(second->value()));
-  ASSERT_TRUE(zero.runtime.enqueueBarrier(a));
-  ASSERT_TRUE(one.runtime.enqueueBarrier(b));
-  EXPECT_TRUE(zero.synchronize(a));
-  EXPECT_TRUE(one.synchronize(b));
-  one.dispose({second->value()});
-  zero.dispose({first->value()});
+TEST(Runtime, DescribesTheGpuAndItsShare) {
+  Harness harness;
+  const auto ranks = valueOf(harness.tryRanks({4, {}, milliseconds(2000), 0}));
+  const DeviceInfo device = valueOf(harness.runtime.deviceOf(ranks[3]));
+  EXPECT_EQ(device.index, 0);
+  EXPECT_EQ(device.name, "Fake GPU 0");
+  EXPECT_EQ(device.uuid, "GPU-00102030-4050-6070-8090-a0b0c0d0e0f0");
+  EXPECT_EQ(device.multiprocessors, 132);
+  EXPECT_EQ(device.ranks, 4);
+  EXPECT_EQ(device.smBudget, 26);
+  const Facts facts = valueOf(harness.runtime.factsOf(ranks[0]));
+  EXPECT_EQ(facts.front(), (std::pair<std::string, std::string>("ranks", "4")));
+  EXPECT_NE(std::find(facts.begin(), facts.end(), std::pair<std::string, std::string>("gin", "none")), facts.end());
+  harness.dispose(ranks);
+  const auto asked = valueOf(harness.tryRanks({2, {}, milliseconds(2000), 66}));
+  EXPECT_EQ(valueOf(harness.runtime.deviceOf(asked[0])).smBudget, 66);
+  harness.dispose(asked);
+  EXPECT_EQ(codeOf(harness.tryRanks({2, {}, milliseconds(2000), 67})), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(codeOf(harness.tryRanks({2, {}, milliseconds(2000), -1})), ErrorCode::kInvalidArgument);
+}
+
+TEST(Runtime, LoadsNcclOnceForTheProcess) {
+  Harness said({13, "0.0.0", {FAKE_NCCL_GOOD, ""}}), again({13, "0.0.0", {}}), other({13, "0.0.0", {FAKE_NCCL_NEW, ""}}),
+      home({13, "0.0.0", {"", "/elsewhere"}});
+  for (Harness* fits : {&said, &again}) fits->dispose(fits->ranks(1));
+  for (Harness* late : {&other, &home}) {
+    const auto outcome = late->tryRanks({1, {}, milliseconds(2000)});
+    ASSERT_EQ(codeOf(outcome), ErrorCode::kInvalidState);
+    EXPECT_NE(outcome.error().detail.find("nccl-good"), std::string::npos) << outcome.error().detail;
+  }
 }
 
 }  // namespace

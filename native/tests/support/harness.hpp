@@ -13,7 +13,7 @@ namespace nccl_ext::test {
 
 class Harness {
  public:
-  Harness() : runtime(13, [this] { ring(); }) {}
+  explicit Harness(RuntimeConfig config = {13, "0.0.0", {}}) : runtime(std::move(config), [this] { ring(); }) {}
 
   // Delivers mail until `done` holds; fails the test after ten seconds.
   template <class Predicate>

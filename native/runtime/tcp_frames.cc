@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/tcp_frames.hpp"
+
+#include "runtime/wire.hpp"
+
+namespace nccl_ext {
+
+Bytes encode(const Greeting& greeting) {
+  return Writer()
+      .number(greeting.protocol)
+      .block(greeting.group)
+      .number(greeting.rank)
+      .number(greeting.size)
+      .block(greeting.token)
+      .take();
+}
+
+std::optional<Greeting> decodeGreeting(const Bytes& frame) {
+  Reader in(frame);
+  Greeting greeting;
+  greeting.protocol = in.number();
+  greeting.group = in.text();
+  greeting.rank = in.number();
+  greeting.size = in.number();
+  greeting.token = in.text();
+  if (!in.good()) return std::nullopt;
+  return greeting;
+}
+
+Bytes encode(const Request& request) {
+  return Writer()
+      .block(request.arrival.op)
+      .block(request.arrival.topic)
+      .block(request.arrival.payload)
+      .number(request.wait.count())
+      .take();
+}
+
+std::optional<Request> decodeRequest(const Bytes& frame) {
+  Reader in(frame);
+  Request request;
+  request.arrival.op = in.text();
+  request.arrival.topic = in.text();
+  request.arrival.payload = in.block();
+  request.wait = std::chrono::milliseconds(in.number());
+  if (!in.good()) return std::nullopt;
+  return request;
+}
+
+Bytes encode(const Outcome<std::vector<Bytes>>& answer) {
+  Writer out;
+  if (!answer) return out.number(0).record(answer.error()).take();
+  out.number(1).number(static_cast<std::int64_t>(answer.value().size()));
+  for (const Bytes& payload : answer.value()) out.block(payload);
+  return out.take();
+}
+
+Outcome<std::vector<Bytes>> decodeAnswer(const Bytes& frame, int rank) {
+  Reader in(frame);
+  if (in.number() == 0) {
+    ErrorRecord error = in.record();
+    if (in.good()) return error;
+  } else {
+    const std::int64_t size = in.number();
+    std::vector<Bytes> payloads;
+    for (std::int64_t i = 0; i < size && in.good(); i++) payloads.push_back(in.block());
+    if (in.good()) return payloads;
+  }
+  return lostConnection(rank, 0, "rank 0 sent an answer that cannot be read");
+}
+
+Failure lostConnection(int rank, int peer, const std::string& what) {
+  return fail(ErrorCode::kRankLost, "joinRank", what)
+      .ofRank(rank)
+      .fromPeer(peer)
+      .helped("Dispose the remaining ranks and make a new world.");
+}
+
+}  // namespace nccl_ext

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks of different processes find each other, or every one of them learns in time why not. Two runtimes stand for two
+// processes.
+#include "tests/support/free_port.hpp"
+#include "tests/support/one_rank.hpp"
+
+namespace nccl_ext::test {
+namespace {
+
+using std::chrono::milliseconds;
+using Joined = std::optional<Outcome<Handle>>;
+
+JoinConfig configOf(int rank, int port) {
+  JoinConfig config;
+  config.rank = config.localRank = rank;
+  config.worldSize = config.localWorldSize = 2;
+  config.address = "127.0.0.1";
+  config.port = port;
+  config.timeout = milliseconds(1500);
+  return config;
+}
+
+struct Pair {
+  Harness zero, one;
+  Joined first, second;
+
+  explicit Pair(const char* versionOfOne = "0.0.0") : one({13, versionOfOne, {}}) {}
+
+  // Both errors; none is a success.
+  void join(const JoinConfig& a, const JoinConfig& b) {
+    zero.runtime.joinRank(a, [this](const Outcome<Handle>& rank) { first = rank; });
+    one.runtime.joinRank(b, [this](const Outcome<Handle>& rank) { second = rank; });
+    zero.until([this] {
+      one.runtime.mailbox().deliver();
+      return first.has_value() && second.has_value();
+    });
+  }
+
+  void expectOnBoth(ErrorCode code, const std::string& word) {
+    for (const Joined* joined : {&first, &second}) {
+      ASSERT_FALSE(**joined);
+      EXPECT_EQ((*joined)->error().code, code) << (*joined)->error().detail;
+      EXPECT_EQ((*joined)->error().peer, 1) << (*joined)->error().detail;
+      EXPECT_NE((*joined)->error().detail.find(word), std::string::npos) << (*joined)->error().detail;
+    }
+    EXPECT_EQ(first->error().rank, 0);
+    EXPECT_EQ(second->error().rank, 1);
+  }
+};
+
+TEST(Join, MakesAWorldThatPassesBarriers) {
+  Pair pair;
+  const int port = freePort();
+  pair.join(configOf(0, port), configOf(1, port));
+  ASSERT_TRUE(*pair.first) << pair.first->error().detail;
+  ASSERT_TRUE(*pair.second) << pair.second->error().detail;
+  EXPECT_EQ(valueOf(pair.one.runtime.deviceOf(pair.second->value())).ranks, 2) << "counted across processes";
+  const Handle a = valueOf(pair.zero.runtime.createStream(pair.first->value())),
+               b = valueOf(pair.one.runtime.createStream(pair.second->value()));
+  ASSERT_TRUE(pair.zero.runtime.enqueueBarrier(a));
+  ASSERT_TRUE(pair.one.runtime.enqueueBarrier(b));
+  EXPECT_TRUE(pair.zero.synchronize(a));
+  EXPECT_TRUE(pair.one.synchronize(b));
+  pair.one.dispose({pair.second->value()});
+  pair.zero.dispose({pair.first->value()});
+}
+
+TEST(Join, RefusesAnotherVersionOnEveryRank) {
+  Pair pair("0.0.1");
+  const int port = freePort();
+  pair.join(configOf(0, port), configOf(1, port));
+  pair.expectOnBoth(ErrorCode::kDisagreement, "version");
+}
+
+TEST(Join, RefusesOtherOptionsOnEveryRank) {
+  for (const bool sms : {true, false}) {
+    Pair pair;
+    const int port = freePort();
+    JoinConfig other = configOf(1, port);
+    if (sms)
+      other.sms = 7;
+    else
+      other.timeout = milliseconds(1400);
+    pair.join(configOf(0, port), other);
+    pair.expectOnBoth(ErrorCode::kDisagreement, sms ? "sms" : "timeoutMs");
+  }
+}
+
+TEST(Join, RefusesMoreSmsThanTheSharedGpuHas) {
+  Pair pair;
+  const int port = freePort();
+  JoinConfig a = configOf(0, port), b = configOf(1, port);
+  a.sms = b.sms = 67;
+  pair.join(a, b);
+  for (const Joined* joined : {&pair.first, &pair.second}) {
+    ASSERT_FALSE(**joined);
+    EXPECT_EQ((*joined)->error().code, ErrorCode::kInvalidArgument);
+  }
+}
+
+TEST(Join, NamesTheRankWithAWrongToken) {
+  Pair pair;
+  const int port = freePort();
+  JoinConfig a = configOf(0, port), b = configOf(1, port);
+  a.token = "right";
+  b.token = "wrong";
+  pair.join(a, b);
+  ASSERT_FALSE(*pair.first);
+  EXPECT_EQ(pair.first->error().code, ErrorCode::kTimeout);
+  EXPECT_EQ(pair.first->error().peer, 1);
+  ASSERT_FALSE(*pair.second);
+  EXPECT_EQ(pair.second->error().code, ErrorCode::kLauncher);
+  EXPECT_EQ(pair.second->error().peer, 0);
+}
+
+TEST(Join, RefusesAnotherWorldSize) {
+  Pair pair;
+  const int port = freePort();
+  JoinConfig b = configOf(1, port);
+  b.worldSize = 3;
+  pair.join(configOf(0, port), b);
+  ASSERT_FALSE(*pair.first);
+  EXPECT_EQ(pair.first->error().code, ErrorCode::kRankLost);
+  EXPECT_EQ(pair.first->error().peer, 1);
+  ASSERT_FALSE(*pair.second);
+  EXPECT_EQ(pair.second->error().code, ErrorCode::kLauncher);
+}
+
+}  // namespace
+}  // namespace nccl_ext::test
