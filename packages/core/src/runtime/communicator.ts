@@ -221,8 +221,11 @@ export class Communicator extends Resource {
   /** Ends every wait of this rank with ERR_ABORTED; its peers learn of it as ERR_RANK_LOST. The communicator is unusable afterwards. */
   abort(reason: string): void {
     requireText('reason', reason);
-    for (const part of this.#parts) if (!part.disposed) part.abort(reason);
-    check(this.#backend.runtime, this.#backend.runtime.abortRank(this.handle, reason));
+    try {
+      check(this.#backend.runtime, this.#backend.runtime.abortRank(this.handle, reason));
+    } finally {
+      for (const part of this.#parts) if (!part.disposed) part.abort(reason);
+    }
   }
 
   #keep(stream: Stream): Stream {
