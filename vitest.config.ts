@@ -5,7 +5,7 @@ export default defineConfig({
   resolve: { conditions: ['@nccl-ext/source'] },
   ssr: { resolve: { conditions: ['@nccl-ext/source'], externalConditions: ['@nccl-ext/source'] } },
   test: {
-    include: ['packages/*/src/**/*.test.ts', 'scripts/**/*.test.ts'],
+    include: ['packages/*/src/**/*.test.ts', 'scripts/**/*.test.{ts,mjs}'],
     pool: 'forks',
     testTimeout: 30_000,
     typecheck: {
