@@ -1,51 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a built addon must be before it is packed: it loads without a driver, finds the real NCCL, exports nothing else, and runs on the oldest system we name.
-// node scripts/native-check.mjs [cuda12] [cuda13]
+// What a built addon must be before it is packed: it loads without a driver, finds the real NCCL, exports nothing else, and runs on the oldest
+// system we name. node scripts/native-check.mjs [--release] [cuda12] [cuda13]; --release asks for every architecture of a release as well.
 
 import { spawnSync } from 'node:child_process';
-import { existsSync, statSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { argv } from 'node:process';
 import { fileURLToPath } from 'node:url';
 import { homes } from '../third_party/homes.mjs';
 import { root } from './lib.mjs';
+import { binaryProblems, factsOf, floorProblems } from './native-binary.mjs';
 
-const maxAddonBytes = 40 * 1024 * 1024;
-/** Newest symbol versions: glibc 2.34 and GCC 11's libstdc++ are those of RHEL 9, the oldest system that has both. */
-const floors = { GLIBC: '2.34', GLIBCXX: '3.4.29', CXXABI: '1.3.13' };
-const allowedExports = ['napi_register_module_v1', 'node_api_module_get_api_version_v1'];
-const allowedLibraries = [
-  'libstdc++.so.6',
-  'libgcc_s.so.1',
-  'libc.so.6',
-  'libm.so.6',
-  'ld-linux-x86-64.so.2',
-];
+/** Where releases are built: Debian 12. A newer C library gives its own versions to what is linked against it. */
+const releaseGlibc = 2.36;
 
 /** Says what is wrong with the addon of `backend`, one line each; none when it is fine. */
-export function problemsOf(backend) {
-  const addon = join(root, 'packages', backend, 'prebuilds', 'linux-x64', 'nccl_ext.node');
+export function problemsOf(backend, { release = false } = {}) {
+  const folder = join(root, 'packages', backend, 'prebuilds', 'linux-x64');
+  const addon = join(folder, 'nccl_ext.node');
   if (!existsSync(addon)) return [`${addon} is missing: node scripts/native-build.mjs ${backend}`];
-  return [...binaryProblems(addon), ...loadProblems(addon, backend)].map((text) => `${backend}: ${text}`);
-}
-
-function binaryProblems(addon) {
-  const problems = [];
-  const bytes = statSync(addon).size;
-  if (bytes > maxAddonBytes)
-    problems.push(`the addon has ${bytes} bytes, at most ${maxAddonBytes} are allowed`);
-  const symbols = output('objdump', ['-T', addon]).split('\n');
-  for (const line of symbols) {
-    const version = /\((GLIBC|GLIBCXX|CXXABI)_([\d.]+)\)/.exec(line);
-    if (version !== null && newer(version[2], floors[version[1]]))
-      problems.push(`needs ${version[1]}_${version[2]}: ${line.trim()}`);
-    const name = line.trim().split(/\s+/).at(-1);
-    if (/\s(DF|DO)\s/.test(line) && !line.includes('*UND*') && !allowedExports.includes(name))
-      problems.push(`exports ${name}`);
-  }
-  const needed = [...output('objdump', ['-p', addon]).matchAll(/NEEDED\s+(\S+)/g)].map((match) => match[1]);
-  for (const library of needed) if (!allowedLibraries.includes(library)) problems.push(`links ${library}`);
-  return problems;
+  const facts = factsOf(addon);
+  const build = JSON.parse(readFileSync(join(folder, 'build.json'), 'utf8'));
+  say(
+    backend,
+    `${facts.bytes} bytes, sm ${build.architectures.join(' ')}, PTX ${build.ptx.join(' ') || 'none'}`,
+  );
+  const problems = [...binaryProblems(facts), ...loadProblems(addon, backend)];
+  if (release && build.ptx.length === 0)
+    problems.push(`has the architectures of CI only: node scripts/native-build.mjs ${backend}-release`);
+  const floor = floorProblems(facts);
+  const glibc = Number(process.report.getReport().header.glibcVersionRuntime);
+  if (release || glibc <= releaseGlibc) problems.push(...floor);
+  else for (const text of floor) say(backend, `built on glibc ${glibc}, not to be published: ${text}`);
+  return problems.map((text) => `${backend}: ${text}`);
 }
 
 /** Loads it in a process of its own, once per build of NCCL. */
@@ -69,10 +56,7 @@ function loadProblems(addon, backend) {
     const problems = [];
     if (name !== backend) problems.push(`calls itself ${name}`);
     if (!nccl.ok) problems.push(`${component}: ${nccl.error.detail}`);
-    else
-      process.stdout.write(
-        `${backend}: NCCL ${nccl.value.version}+cuda${nccl.value.cudaMajor} in ${nccl.value.path}\n`,
-      );
+    else say(backend, `NCCL ${nccl.value.version}+cuda${nccl.value.cudaMajor} in ${nccl.value.path}`);
     const missing = 37; // ERR_DRIVER_MISSING
     if (!driver.ok && (ranks.ok || ranks.error.code !== missing))
       problems.push(`without a driver it says ${JSON.stringify(ranks)}`);
@@ -80,21 +64,16 @@ function loadProblems(addon, backend) {
   });
 }
 
-function newer(version, floor) {
-  return version.localeCompare(floor, 'en', { numeric: true }) > 0;
-}
-
-function output(command, args) {
-  const { status, stdout, stderr, error } = spawnSync(command, args, {
-    encoding: 'utf8',
-    maxBuffer: 1 << 26,
-  });
-  if (status !== 0) throw new Error(`${command} failed: ${error?.message ?? stderr}`);
-  return stdout;
+function say(backend, text) {
+  process.stdout.write(`${backend}: ${text}\n`);
 }
 
 if (argv[1] === fileURLToPath(import.meta.url)) {
-  const problems = (argv.length > 2 ? argv.slice(2) : ['cuda13', 'cuda12']).flatMap(problemsOf);
+  const release = argv.includes('--release');
+  const named = argv.slice(2).filter((word) => word !== '--release');
+  const problems = (named.length > 0 ? named : ['cuda13', 'cuda12']).flatMap((backend) =>
+    problemsOf(backend, { release }),
+  );
   for (const problem of problems) process.stderr.write(`${problem}\n`);
   process.exitCode = problems.length === 0 ? 0 : 1;
 }
