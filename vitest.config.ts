@@ -5,7 +5,7 @@ export default defineConfig({
   resolve: { conditions: ['@nccl-ext/source'] },
   ssr: { resolve: { conditions: ['@nccl-ext/source'], externalConditions: ['@nccl-ext/source'] } },
   test: {
-    include: ['packages/*/src/**/*.test.ts', 'scripts/**/*.test.{ts,mjs}'],
+    include: ['packages/*/src/**/*.test.ts', '{scripts,third_party}/**/*.test.{ts,mjs}'],
     pool: 'forks',
     testTimeout: 30_000,
     typecheck: {

@@ -21,6 +21,8 @@ export function download(pin, say) {
   mkdirSync(downloadsFolder, { recursive: true });
   const path = join(downloadsFolder, pin.file);
   if (existsSync(path) && sha256(path) === pin.sha256) return path;
+  // A part of a file must not pass for one that pip has brought already.
+  rmSync(path, { force: true });
   say(`bringing ${pin.file}`);
   if (pin.file.endsWith('.whl')) withPip(pin);
   else withApt(pin);

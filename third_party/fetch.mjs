@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Brings NVIDIA's parts, which this repository may not contain, into the user's cache folder, each laid out as a toolkit root.
 
-import { mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
-import { argv } from 'node:process';
+import { spawnSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import { argv, env, execPath } from 'node:process';
 import { download } from './download.mjs';
-import { downloadsFolder, homes, pins, stampOf } from './homes.mjs';
+import { downloadsFolder, homes, lockFile, pins, stampOf } from './homes.mjs';
 import { layouts } from './layout.mjs';
 
 const groups = { nccl: ['nccl-cu13', 'nccl-cu12'], all: Object.keys(pins) };
+
+/** In the names of folders that are being made; `nccl-ext nccl install` has others. */
+const unfinished = '.fetch-';
 
 const usage = `third_party/fetch [--print] [--keep-downloads] [component ...]
 
@@ -21,7 +25,7 @@ ${Object.entries(pins)
 --print           prints where each component is as JSON, and brings nothing
 --keep-downloads  keeps the archives after they are laid out
 
-CUDA12_HOME, CUDA13_HOME and NCCL_HOME name installations of your own; nothing is brought for those.
+CUDA12_HOME, CUDA13_HOME, NCCL_HOME and CLANG_FORMAT_HOME name installations of your own; nothing is brought for those.
 Files go to $XDG_CACHE_HOME/nccl-ext (default ~/.cache/nccl-ext). Running it again does only what is missing.
 `;
 
@@ -38,7 +42,22 @@ if (unknown.length > 0) {
 else if (flags.includes('--print')) process.stdout.write(`${JSON.stringify(homes(), undefined, 2)}\n`);
 else {
   const asked = names.length === 0 ? groups.all : names.flatMap((name) => groups[name] ?? [name]);
-  process.exitCode = bringAll([...new Set(asked)], flags.includes('--keep-downloads'));
+  process.exitCode = bringInTurn([...new Set(asked)], flags.includes('--keep-downloads'));
+}
+
+/**
+ * One process at a time changes the cache. The kernel gives the lock back when a process ends, however it ends. Where everything is
+ * there, and on a system without flock, nothing is locked.
+ */
+function bringInTurn(components, keepDownloads) {
+  const missing = components.some((name) => !homes()[name].present);
+  if (!missing || env.NCCL_EXT_FETCH_LOCKED) return bringAll(components, keepDownloads);
+  mkdirSync(dirname(lockFile), { recursive: true });
+  const { status, error } = spawnSync('flock', [lockFile, execPath, ...argv.slice(1)], {
+    stdio: ['ignore', 'inherit', 'inherit'],
+    env: { ...env, NCCL_EXT_FETCH_LOCKED: '1' },
+  });
+  return error === undefined ? (status ?? 1) : bringAll(components, keepDownloads);
 }
 
 function bringAll(components, keepDownloads) {
@@ -63,8 +82,9 @@ function bring(name, keepDownloads) {
   if (present) return say(name, `${path} (already there)`);
   const files = pins[name].files.map((pin) => download(pin, (text) => say(name, text)));
   mkdirSync(dirname(path), { recursive: true });
+  dropUnfinished(path);
   // Made beside its final place and renamed, so that a broken run leaves nothing that looks whole.
-  const temporary = mkdtempSync(`${path}.partial-`);
+  const temporary = mkdtempSync(`${path}${unfinished}`);
   try {
     say(name, 'unpacking');
     layouts[name](files, temporary);
@@ -76,6 +96,14 @@ function bring(name, keepDownloads) {
   }
   if (!keepDownloads) dropDownloads(name);
   say(name, path);
+}
+
+/** What a run that was killed has left. */
+function dropUnfinished(path) {
+  for (const name of readdirSync(dirname(path))) {
+    if (name.startsWith(`${basename(path)}${unfinished}`))
+      rmSync(join(dirname(path), name), { recursive: true, force: true });
+  }
 }
 
 /** Removes the archives of `name` that no component still waits for. */

@@ -12,6 +12,9 @@ export const pins = JSON.parse(readFileSync(new URL('pins.json', import.meta.url
 
 const cacheFolder = join(env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'nccl-ext');
 
+/** Held by the one process that changes the cache. */
+export const lockFile = join(cacheFolder, 'fetch.lock');
+
 /** Archives that have not been unpacked. */
 export const downloadsFolder = join(cacheFolder, 'downloads');
 
@@ -21,6 +24,7 @@ const places = {
   'nccl-cu12': { variable: 'NCCL_HOME', proof: 'include/nccl.h' },
   cuda13: { variable: 'CUDA13_HOME', proof: 'bin/nvcc' },
   cuda12: { variable: 'CUDA12_HOME', proof: 'bin/nvcc' },
+  'clang-format': { variable: 'CLANG_FORMAT_HOME', proof: 'bin/clang-format' },
 };
 
 /** Raised when layout.mjs makes another layout of the same archives. */

@@ -19,7 +19,7 @@ import {
 import { join } from 'node:path';
 
 /** By component: makes the root `root` from the archives `files`, in the order of the pins. */
-export const layouts = { 'nccl-cu13': nccl, 'nccl-cu12': nccl, cuda13, cuda12 };
+export const layouts = { 'nccl-cu13': nccl, 'nccl-cu12': nccl, cuda13, cuda12, 'clang-format': clangFormat };
 
 /** include/ and lib/libnccl.so.2; doca_gpunetio becomes an include root, as NCCL's device headers ask for. */
 function nccl([wheel], root) {
@@ -40,6 +40,13 @@ function cuda13(wheels, root) {
     }
   }
   finishRoot(root, 'libcudart.so.13');
+}
+
+function clangFormat([wheel], root) {
+  unzip(wheel, root);
+  moveUp(join(root, 'clang_format', 'data'), root);
+  rmSync(join(root, 'clang_format'), { recursive: true });
+  chmodSync(join(root, 'bin', 'clang-format'), 0o755);
 }
 
 /** Debian spreads the toolkit over the system's folders; the part that compiles is a fifth of it. */
