@@ -2,9 +2,10 @@
 // Builds native targets by CMake preset: node scripts/native-build.mjs [cuda12] [cuda13] [cuda12-release] [asan] ...
 // Without names it builds the addons of both CUDA majors for the architectures of CI. Brings toolkits that are missing.
 
-import { argv } from 'node:process';
+import { argv, env } from 'node:process';
 import { fileURLToPath } from 'node:url';
 import { root, run } from './lib.mjs';
+import { compilerOf } from './native-tools.mjs';
 
 /** Components of third_party/fetch that a preset needs; headers come from NCCL's CUDA 13 wheel always. */
 function componentsOf(preset) {
@@ -16,7 +17,7 @@ export function build(preset) {
   const cwd = `${root}/native`;
   const fetched = run('node', ['third_party/fetch.mjs', ...componentsOf(preset)]);
   if (fetched !== 0) return fetched;
-  const configured = run('cmake', ['--preset', preset], { cwd });
+  const configured = run('cmake', ['--preset', preset], { cwd, env: { ...env, ...compilerOf(preset) } });
   return configured !== 0 ? configured : run('nice', ['cmake', '--build', '--preset', preset], { cwd });
 }
 
