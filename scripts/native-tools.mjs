@@ -24,8 +24,8 @@ const needed = [
 ];
 /** Steps that lack these are skipped by name. */
 const optional = [
-  { name: 'g++ for arm64', debian: 'g++-aarch64-linux-gnu', present: () => answers('aarch64-linux-gnu-g++') },
-  { name: 'qemu for arm64', debian: 'qemu-user', present: () => answers('qemu-aarch64') },
+  { name: 'g++ for arm64', debian: 'g++-aarch64-linux-gnu', present: hasArm64 },
+  { name: 'qemu for arm64', debian: 'qemu-user', present: hasQemu },
 ];
 
 /** Installs what is missing if it can; the exit code, with the reason on stderr. */
@@ -40,6 +40,16 @@ export function bringTools() {
     `Missing: ${still.map(({ name }) => name).join(', ')}. On Debian, as root: apt-get update && apt-get install ${packages}\n`,
   );
   return 1;
+}
+
+/** The cross compiler for linux-arm64. */
+export function hasArm64() {
+  return answers('aarch64-linux-gnu-g++');
+}
+
+/** Runs programs for linux-arm64 here. */
+export function hasQemu() {
+  return answers('qemu-aarch64');
 }
 
 /** Variables that make CMake take another compiler than g++ for `preset`; none where g++ fits. */

@@ -1,6 +1,7 @@
 // `npm test`: everything that must hold, from a fresh clone, without a compiler. Runs every step and lists what failed.
 
 import { install, run } from './lib.mjs';
+import { runSteps } from './steps.mjs';
 
 const steps = [
   ['install', () => install()],
@@ -10,26 +11,11 @@ const steps = [
   ['types of tests', () => run('npx', ['tsc', '-p', 'tsconfig.test.json'])],
   ['dependency rule', () => run('node', ['scripts/check-dependencies.mjs'])],
   ['generated files', () => run('node', ['scripts/generate.mjs', '--check'])],
+  ['rules of native sources', () => run('node', ['scripts/check-native-source.mjs'])],
   ['links in documents', () => run('node', ['scripts/check-links.mjs'])],
   ['unused code (knip)', () => run('npx', ['knip'])],
   ['packages (publint, attw, size)', () => run('node', ['scripts/check-packages.mjs'])],
   ['tests (vitest)', () => run('npx', ['vitest', 'run', '--typecheck'])],
 ];
 
-const needed = new Set(['install', 'build']);
-const failed = [];
-const started = performance.now();
-for (const [name, step] of steps) {
-  const begun = performance.now();
-  process.stdout.write(`\n== ${name}\n`);
-  const ok = step() === 0;
-  process.stdout.write(
-    `== ${name}: ${ok ? 'ok' : 'FAILED'}, ${((performance.now() - begun) / 1000).toFixed(1)} s\n`,
-  );
-  if (!ok) failed.push(name);
-  if (!ok && needed.has(name)) break;
-}
-
-process.stdout.write(`\n${((performance.now() - started) / 1000).toFixed(0)} s. `);
-process.stdout.write(failed.length === 0 ? 'All checks passed.\n' : `Failed: ${failed.join(', ')}\n`);
-process.exitCode = failed.length === 0 ? 0 : 1;
+process.exitCode = runSteps(steps, new Set(['install', 'build']));

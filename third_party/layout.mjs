@@ -11,6 +11,7 @@ import {
   existsSync,
   mkdirSync,
   readdirSync,
+  readFileSync,
   renameSync,
   rmSync,
   symlinkSync,
@@ -85,6 +86,7 @@ function cuda12([toolkit, dev, cudart, nvvm, cccl], root) {
     recursive: true,
   });
   rmSync(wheel, { recursive: true });
+  meetNewerGlibc(join(root, 'include', 'crt', 'math_functions.h'));
   writeFileSync(
     join(root, 'bin', 'nvcc.profile'),
     [
@@ -99,6 +101,12 @@ function cuda12([toolkit, dev, cudart, nvvm, cccl], root) {
     ].join('\n'),
   );
   finishRoot(root, 'libcudart.so.12');
+}
+
+/** glibc 2.41 (Debian 13) declares these functions too, and they may not differ from CUDA 12.4's in what they throw. */
+function meetNewerGlibc(header) {
+  const declared = /(\b(?:sinpi|cospi)f?\((?:double|float) x\));/g;
+  writeFileSync(header, readFileSync(header, 'utf8').replace(declared, '$1 noexcept(true);'));
 }
 
 /** The names by which CMake finds a toolkit's parts. */

@@ -61,7 +61,11 @@ add_executable(host_tests
 target_link_libraries(host_tests PRIVATE nccl_ext_host nccl_ext_fakes GTest::gtest)
 
 include(GoogleTest)
-if(NOT CMAKE_CROSSCOMPILING)
+if(CMAKE_CROSSCOMPILING)
+  # Under qemu-user, where it is (scripts/native-test.mjs).
+  add_test(NAME host_tests COMMAND host_tests)
+  set_tests_properties(host_tests PROPERTIES TIMEOUT 600)
+else()
   gtest_discover_tests(host_tests
     PROPERTIES ENVIRONMENT "LD_LIBRARY_PATH=${CMAKE_BINARY_DIR}/fake/cuda-good" TIMEOUT 60
     DISCOVERY_TIMEOUT 60)
@@ -73,4 +77,8 @@ if(NOT NCCL_EXT_SANITIZE AND NOT CMAKE_CROSSCOMPILING)
   target_link_libraries(nccl_ext_fake PRIVATE nccl_ext_host)
   set_target_properties(nccl_ext_fake PROPERTIES LIBRARY_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}")
   add_dependencies(nccl_ext_fake fake_cuda_good fake_nccl_good)
+endif()
+
+if(NCCL_EXT_SANITIZE STREQUAL "thread")
+  include(cmake/race-controls.cmake)
 endif()
