@@ -122,6 +122,38 @@ describe.skipIf(!hasPip)('nccl install', () => {
     expect(await left()).toEqual([]);
   });
 
+  it('takes no other version than the pinned one, and nothing else from the index', async () => {
+    await withIndex(await readFile(wheel), async ({ url }) => {
+      const wanted = { ...pin, version: '2.30.8' };
+      await expect(install({ pin: wanted, indexUrl: url })).rejects.toMatchObject({
+        code: 'ERR_NCCL_NOT_FOUND',
+        message: expect.stringMatching(/pip could not bring nvidia-nccl-cu13 2\.30\.8: .*2\.30\.8/s),
+      });
+    });
+    expect(await left()).toEqual([]);
+  });
+
+  it('takes no part of a wheel for a wheel', async () => {
+    await withIndex((await readFile(wheel)).subarray(0, 300), async ({ url }) => {
+      await expect(install({ indexUrl: url })).rejects.toMatchObject({
+        code: expect.stringMatching(/^ERR_(NCCL_NOT_FOUND|VERIFY)$/),
+        message: expect.stringContaining('nvidia'),
+      });
+    });
+    expect(await left()).toEqual([]);
+  });
+
+  it("uses the index of pip's own configuration when none is named", async () => {
+    await withIndex(await readFile(wheel), async ({ url }) => {
+      const configuration = join(folder, 'pip.conf');
+      await writeFile(configuration, `[global]\nindex-url = ${url}\n`);
+      const env = { ...process.env, XDG_CACHE_HOME: cache, PIP_NO_CACHE_DIR: '1', PIP_RETRIES: '0' };
+      const { alreadyThere } = await install({ env: { ...env, PIP_CONFIG_FILE: configuration } });
+      expect(alreadyThere).toBe(false);
+    });
+    expect(await left()).toEqual(['nccl-cu13-2.30.7']);
+  });
+
   it('says what to do without Python, and without pip', async () => {
     const env = { XDG_CACHE_HOME: cache, PATH: '' };
     for (const file of [undefined, wheel]) {
