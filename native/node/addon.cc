@@ -94,7 +94,8 @@ Napi::Value probe(const Napi::CallbackInfo& info) {
   Napi::Object out = Napi::Object::New(env);
   out.Set("driver", driverToJs(env, driver));
   out.Set("devices", devicesToJs(env, driver ? probeDevices(driver.value().devices) : std::vector<ProbedDevice>()));
-  out.Set("nccl", ncclToJs(env, loadNccl(ncclCandidates(searchFor(NCCL_EXT_CUDA_MAJOR, ncclChoiceOf(info[0]))), driverMajor)));
+  out.Set("nccl",
+          ncclToJs(env, loadNccl(ncclCandidates(searchFor(NCCL_EXT_CUDA_MAJOR, ncclChoiceOf(info[0]))), driverMajor)));
   return out;
 }
 

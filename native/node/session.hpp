@@ -2,12 +2,11 @@
 // One backend in one JavaScript environment: its runtime, and the way back to the environment's thread.
 //
 // R1 Promises are made and settled on the environment's thread. A pending one keeps the process alive, an idle backend
-// does not. R2 The environment's end comes through a cleanup hook that was added after the thread-safe function, so it
-// runs before that
-//    one dies: nobody is notified through a dead function.
+//    does not.
+// R2 The environment's end comes through a cleanup hook that was added after the thread-safe function, so it runs before
+//    that one dies: nobody is notified through a dead function.
 // R3 A session lives as long as its environment, because JavaScript may keep the functions that lead to it; its runtime
-// goes
-//    with dispose().
+//    goes with dispose().
 #pragma once
 
 #include <memory>

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // barrier: holds a stream until every rank's stream has come to its own barrier.
-// flow    thread p announces this rank to peer p, p + threads, ... -> each thread waits for its peers -> thread 0
-// stores the epoch roles   one CTA; thread p serves peers p, p + threads, ... edges   B1 (runtime/shared/barrier.hpp):
-// stream order and the CTA barrier collect before the release; the CTA barrier
+// flow    thread p announces this rank to peer p, p + threads, ... -> each thread waits for its peers
+//         -> thread 0 stores the epoch
+// roles   one CTA; thread p serves peers p, p + threads, ...
+// edges   B1 (runtime/shared/barrier.hpp): stream order and the CTA barrier collect before the release; the CTA barrier
 //         after the acquire spreads to the kernel's end, which orders the stream's next kernel
-// limits  all peers in one NVLink domain (the host checks)      failure  B1 expires or is stopped -> record, drained,
-// epoch advances
+// limits  all peers in one NVLink domain (the host checks)
+// failure B1 expires or is stopped -> record, drained, epoch advances
 #include <algorithm>
 
 #include "runtime/barrier.hpp"

@@ -23,7 +23,7 @@ class LocalMeeting final : public Meeting {
   struct Session {
     std::vector<std::optional<Arrival>> arrivals;
     std::optional<ErrorRecord> failure;  // without rank; set once
-    int came = 0;  // and had not left before
+    int came = 0;                        // and had not left before
     int went = 0;
   };
 

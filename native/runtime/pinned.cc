@@ -70,8 +70,7 @@ void PinnedCells::stopAll() {
   LiveWords& live = liveWords();
   const std::lock_guard<std::mutex> lock(live.mutex);
   for (RankWords* words : live.all) {
-    if (peek<kSystem>(words->stop) == 0)
-      publish<kSystem>(words->stop, static_cast<std::int32_t>(ErrorCode::kAborted));
+    if (peek<kSystem>(words->stop) == 0) publish<kSystem>(words->stop, static_cast<std::int32_t>(ErrorCode::kAborted));
   }
 }
 

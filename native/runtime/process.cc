@@ -63,8 +63,7 @@ Outcome<ProcessFacts> prepareProcess(int cudaMajor, const NcclChoice& choice) {
   Outcome<DriverFacts> driver = probeDriver(cudaMajor);
   if (!driver) return driver.error();
   if (loaded == nullptr) {
-    Outcome<NcclApi> api =
-        loadNccl(ncclCandidates(searchFor(cudaMajor, choice)), driver.value().cudaVersion / 1000);
+    Outcome<NcclApi> api = loadNccl(ncclCandidates(searchFor(cudaMajor, choice)), driver.value().cudaVersion / 1000);
     if (!api) return api.error();
     // Never freed: NCCL's threads may call into it until the process ends.
     loaded = new NcclApi(std::move(api.value()));

@@ -5,8 +5,7 @@
 // waits until its own flags hold n from everyone. Barriers of one rank never overlap (the host serialises them), so the
 // epoch has one writer.
 //
-// edge B1   all ranks -> all ranks: whatever a rank's stream wrote before its barrier is visible behind every other
-// rank's.
+// edge B1   all ranks -> all ranks: whatever a rank's stream wrote before its barrier is visible behind every other's.
 //           release.system by the thread that stores to a peer, behind a CTA barrier and the stream's order;
 //           acquire.system by the thread that waits for that peer, before a CTA barrier. Farthest reader: a peer GPU.
 // failure   deadline, abort or lost peer: a record, `drained`, and the epoch advances all the same.

@@ -37,10 +37,17 @@ extern "C" int cuDeviceTotalMem_v2(std::size_t* bytes, int) {
 
 extern "C" int cuDeviceGetAttribute(int* value, int attribute, int) {
   switch (attribute) {
-    case 16: *value = 132; return 0;  // multiprocessors
-    case 75: *value = 9; return 0;    // compute capability
-    case 76: *value = 0; return 0;
-    default: return 1;
+    case 16:
+      *value = 132;
+      return 0;  // multiprocessors
+    case 75:
+      *value = 9;
+      return 0;  // compute capability
+    case 76:
+      *value = 0;
+      return 0;
+    default:
+      return 1;
   }
 }
 

@@ -203,8 +203,8 @@ TEST(Runtime, DescribesTheGpuAndItsShare) {
 }
 
 TEST(Runtime, LoadsNcclOnceForTheProcess) {
-  Harness said({13, "0.0.0", {FAKE_NCCL_GOOD, ""}}), again({13, "0.0.0", {}}), other({13, "0.0.0", {FAKE_NCCL_NEW, ""}}),
-      home({13, "0.0.0", {"", "/elsewhere"}});
+  Harness said({13, "0.0.0", {FAKE_NCCL_GOOD, ""}}), again({13, "0.0.0", {}}),
+      other({13, "0.0.0", {FAKE_NCCL_NEW, ""}}), home({13, "0.0.0", {"", "/elsewhere"}});
   for (Harness* fits : {&said, &again}) fits->dispose(fits->ranks(1));
   for (Harness* late : {&other, &home}) {
     const auto outcome = late->tryRanks({1, {}, milliseconds(2000)});

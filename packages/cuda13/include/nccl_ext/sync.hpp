@@ -2,8 +2,8 @@
 // Flags between threads, GPUs and the host: the only place that names a memory order.
 //
 // A writer makes its data visible with publish (store, release) and a reader finds it with observe (load, acquire);
-// peek (relaxed) orders nothing, nor does claim, which one of many threads wins. The scope is the farthest reader's: device inside a GPU, system for a peer or the
-// host.
+// peek (relaxed) orders nothing, nor does claim, which one of many threads wins. The scope is the farthest reader's:
+// device inside a GPU, system for a peer or the host.
 #pragma once
 
 #include <cstdint>
