@@ -14,7 +14,7 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { cleanEnvironment, installProject, packAll } from './install-project.mjs';
 import { root } from './lib.mjs';
 
@@ -49,17 +49,25 @@ for (let index = 0; index < 2; index++) {
 }
 process.stdout.write(JSON.stringify({ version, outcomes }));`;
 
+// Other tests may keep every core busy meanwhile.
+vi.setConfig({ testTimeout: 120_000 });
+
 const folder = mkdtempSync(join(tmpdir(), 'nccl-ext-installed-'));
 const packs = join(folder, 'packs');
 let tarballs;
 beforeAll(() => {
   mkdirSync(packs);
   tarballs = packAll(packs);
-}, 120_000);
+}, 300_000);
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 function runIn(project, args, env = {}) {
-  const options = { cwd: project, env: { ...cleanEnvironment(), ...env }, encoding: 'utf8', timeout: 60_000 };
+  const options = {
+    cwd: project,
+    env: { ...cleanEnvironment(), ...env },
+    encoding: 'utf8',
+    timeout: 110_000,
+  };
   const { status, stdout, stderr } = spawnSync(process.execPath, args, options);
   return { status, stdout, stderr };
 }
@@ -92,7 +100,7 @@ describe.each(['npm', 'pnpm'])('installed by %s', (manager) => {
     let said;
     beforeAll(() => {
       ({ project, said } = install('none', []));
-    }, 120_000);
+    }, 300_000);
 
     it('brings no backend, runs no script and warns of nothing', () => {
       expect(readdirSync(join(project, 'node_modules/@nccl-ext')).sort()).toEqual([...apis].sort());
@@ -134,7 +142,7 @@ describe.each(['npm', 'pnpm'])('installed by %s', (manager) => {
     let project;
     beforeAll(() => {
       ({ project } = install(backend, [backend], { autoInstallPeers: false }));
-    }, 120_000);
+    }, 300_000);
 
     it('is found from core', () => {
       const { stdout } = runIn(project, ['node_modules/@nccl-ext/cli/bin/nccl-ext.mjs', 'doctor', '--json']);
@@ -166,7 +174,7 @@ describe.each(['npm', 'pnpm'])('installed by %s', (manager) => {
     let project;
     beforeAll(() => {
       ({ project } = install('both', backends));
-    }, 120_000);
+    }, 300_000);
 
     it('is a conflict that says what to uninstall', () => {
       const [{ code, message, help }] = outcomesIn(project).outcomes;
