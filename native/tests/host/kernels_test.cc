@@ -38,7 +38,7 @@ KernelLaunch launchOf(const std::vector<std::uint64_t>& words) {
   launch.grid = launch.block = {1, 1, 1};
   launch.sharedBytes = 0;
   launch.parameters.resize(words.size() * sizeof words[0]);
-  std::memcpy(launch.parameters.data(), words.data(), launch.parameters.size());
+  if (!words.empty()) std::memcpy(launch.parameters.data(), words.data(), launch.parameters.size());
   for (std::size_t i = 0; i < words.size(); i++)
     launch.offsets.push_back(static_cast<std::int64_t>(i * sizeof words[0]));
   return launch;
