@@ -59,7 +59,7 @@ beforeAll(() => {
   mkdirSync(packs);
   tarballs = packAll(packs);
 }, 300_000);
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+afterAll(() => rmSync(folder, { recursive: true, force: true }), 120_000);
 
 function runIn(project, args, env = {}) {
   const options = {

@@ -40,7 +40,7 @@ describe.skipIf(!able)('third_party/fetch', () => {
     index = await serve(wheel);
     return () => index.close();
   });
-  afterAll(() => rm(folder, { recursive: true, force: true }));
+  afterAll(() => rm(folder, { recursive: true, force: true }), 60_000);
 
   const tool = () => join(cache, `nccl-ext/toolkits/${component}-${pin.version}/bin/clang-format`);
   const archive = () => join(cache, 'nccl-ext/downloads', pin.file);

@@ -13,7 +13,7 @@ function(add_smoke kernel suffix)
   set(output "${smoke_folder}/${kernel}_smoke.${suffix}")
   add_custom_command(OUTPUT "${output}"
     COMMAND "${CMAKE_COMMAND}" -E make_directory "${smoke_folder}"
-    COMMAND "${CMAKE_CUDA_COMPILER}" ${ARGN} -std=c++17 -Werror=all-warnings -Xcompiler=-Wall,-Wextra
+    COMMAND "${CMAKE_CUDA_COMPILER}" -ccbin "${CMAKE_CXX_COMPILER}" ${ARGN} -std=c++17 -Werror=all-warnings -Xcompiler=-Wall,-Wextra
       -I "${CMAKE_CURRENT_SOURCE_DIR}/../packages/cuda${NCCL_EXT_CUDA}/include" -isystem "${CUDA_ROOT}/include/cccl"
       -o "${output}" "${source}"
     DEPENDS "${source}" ${smoke_headers} VERBATIM)
