@@ -20,7 +20,9 @@ function(add_fake kind variant name)
   set(target fake_${kind}_${variant})
   add_library(${target} SHARED tests/fake/fake_${kind}.cc)
   if(kind STREQUAL "cuda")
-    target_sources(${target} PRIVATE tests/fake/fake_modules.cc)
+    foreach(part contexts ipc memory modules virtual_memory)
+      target_sources(${target} PRIVATE tests/fake/fake_${part}.cc)
+    endforeach()
   endif()
   target_link_libraries(${target} PRIVATE nccl_ext_settings)
   target_compile_features(${target} PRIVATE cxx_std_17)
@@ -48,15 +50,19 @@ target_compile_features(nccl_ext_host PUBLIC cxx_std_17)
 set_target_properties(nccl_ext_host PROPERTIES POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden)
 
 add_executable(host_tests
+  tests/host/descriptor_test.cc
   tests/host/driver_test.cc
   tests/host/identity_test.cc
   tests/host/join_test.cc
+  tests/host/foreign_streams_test.cc
   tests/host/kernels_test.cc
   tests/host/loader_test.cc
   tests/host/meeting_test.cc
   tests/host/protocol_test.cc
   tests/host/runtime_test.cc
+  tests/host/share_memory_test.cc
   tests/host/streams_test.cc
+  tests/host/wrap_memory_test.cc
   tests/support/main.cc)
 target_link_libraries(host_tests PRIVATE nccl_ext_host nccl_ext_fakes GTest::gtest)
 

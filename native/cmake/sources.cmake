@@ -5,19 +5,28 @@ set(RUNTIME_SOURCES
   runtime/buffers.cc
   runtime/copies.cc
   runtime/cuda_error.cc
+  runtime/descriptor.cc
   runtime/device_memory.cc
   runtime/driver.cc
+  runtime/driver_api.cc
   runtime/events.cc
+  runtime/export_share.cc
+  runtime/foreign_memory.cc
+  runtime/foreign_streams.cc
   runtime/graphs.cc
   runtime/identity.cc
+  runtime/ipc_memory.cc
   runtime/kernel_launch.cc
   runtime/kernels.cc
   runtime/local_meeting.cc
+  runtime/memory_facts.cc
   runtime/module_api.cc
   runtime/module_image.cc
   runtime/module_state.cc
   runtime/open_rank.cc
+  runtime/open_share.cc
   runtime/peer_table.cc
+  runtime/physical_memory.cc
   runtime/pinned.cc
   runtime/poller.cc
   runtime/probe_devices.cc
@@ -30,9 +39,10 @@ set(RUNTIME_SOURCES
   runtime/tcp_frames.cc
   runtime/tcp_hub.cc
   runtime/tcp_meeting.cc
+  runtime/window_memory.cc
   runtime/windows.cc
   runtime/wire.cc
   runtime/worker.cc
   runtime/worlds.cc)
 set(KERNEL_SOURCES runtime/barrier.cu)
-set(NODE_SOURCES node/addon.cc node/bind_kernels.cc node/bind_runtime.cc node/convert.cc node/session.cc)
+set(NODE_SOURCES node/addon.cc node/bind_foreign.cc node/bind_kernels.cc node/bind_runtime.cc node/convert.cc node/session.cc)

@@ -244,6 +244,7 @@ Napi::Object bindRuntime(Napi::Env env, Session& session) {
   Napi::Object runtime = Napi::Object::New(env);
   bind(runtime, kBindings, session);
   bindKernels(runtime, session);
+  bindForeign(runtime, session);
   return runtime;
 }
 

@@ -11,4 +11,7 @@ Napi::Object bindRuntime(Napi::Env env, Session& session);
 // Adds the functions of bind_kernels.cc to it.
 void bindKernels(Napi::Object runtime, Session& session);
 
+// Adds the functions of bind_foreign.cc to it.
+void bindForeign(Napi::Object runtime, Session& session);
+
 }  // namespace nccl_ext

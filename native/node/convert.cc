@@ -47,6 +47,13 @@ int smallIntegerOf(const Napi::Value& value) {
   return number >= INT32_MIN && number <= INT32_MAX ? static_cast<int>(number) : -1;
 }
 
+std::uint64_t addressOf(const Napi::Value& value) {
+  if (!value.IsBigInt()) return 0;
+  bool lossless = false;
+  const std::uint64_t address = value.As<Napi::BigInt>().Uint64Value(&lossless);
+  return lossless ? address : 0;
+}
+
 std::string textOf(const Napi::Value& value) {
   return value.IsString() ? value.As<Napi::String>().Utf8Value() : "";
 }

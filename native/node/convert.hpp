@@ -11,6 +11,8 @@ namespace nccl_ext {
 // A safe integer, or -1, which no handle, size or offset is.
 std::int64_t integerOf(const Napi::Value& value);
 int smallIntegerOf(const Napi::Value& value);
+// An unsigned 64-bit bigint, or 0, which no address is.
+std::uint64_t addressOf(const Napi::Value& value);
 std::string textOf(const Napi::Value& value);
 // Bytes of a Uint8Array, copied; empty for anything else.
 Bytes bytesOf(const Napi::Value& value);

@@ -38,12 +38,16 @@ Outcome<Handle> Runtime::allocate(Handle handle, std::int64_t bytes, MemoryKind 
     error.rank = rank->rank;
     return error;
   }
+  return addBuffer(rank, std::move(memory.value()));
+}
+
+Handle Runtime::addBuffer(const Rank& rank, DeviceMemory memory) {
   auto buffer = std::make_shared<BufferState>();
   buffer->owner = rank;
-  buffer->memory = std::move(memory.value());
+  buffer->memory = std::move(memory);
   buffer->handle = handles_.add(buffer);
   rank->buffers.insert(buffer.get());
-  allocatedBytes_ += bytes;
+  allocatedBytes_ += static_cast<std::int64_t>(buffer->memory.ownBytes());
   return buffer->handle;
 }
 
@@ -61,17 +65,18 @@ Status Runtime::freeBuffer(Handle handle) {
   }
   handles_.remove(handle);
   rank.buffers.erase(buffer.get());
-  const auto bytes = static_cast<std::int64_t>(buffer->memory.bytes());
+  const auto bytes = static_cast<std::int64_t>(buffer->memory.ownBytes());
   allocatedBytes_ -= bytes;
   dyingBytes_->fetch_add(bytes);
   buffer->freed = true;
+  buffer->exported.reset();
   if (buffer->leaving == 0) reap(*buffer);
   return ok();
 }
 
 // Freeing may wait for kernels of the whole device, and one of them may wait for work of this very thread.
 void Runtime::reap(BufferState& buffer) {
-  const auto bytes = static_cast<std::int64_t>(buffer.memory.bytes());
+  const auto bytes = static_cast<std::int64_t>(buffer.memory.ownBytes());
   reaper_->post(
       [memory = std::make_shared<DeviceMemory>(std::move(buffer.memory)), dying = dyingBytes_, bytes]() mutable {
         *memory = DeviceMemory();

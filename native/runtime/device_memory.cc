@@ -46,8 +46,19 @@ Outcome<DeviceMemory> DeviceMemory::allocate(const NcclApi& api, int device, std
   return memory;
 }
 
+DeviceMemory DeviceMemory::foreign(MemoryOrigin origin, int device, void* address, std::size_t bytes,
+                                   std::shared_ptr<const void> hold) {
+  DeviceMemory memory;
+  memory.device_ = device;
+  memory.address_ = address;
+  memory.bytes_ = bytes;
+  memory.origin_ = origin;
+  memory.hold_ = std::move(hold);
+  return memory;
+}
+
 DeviceMemory::~DeviceMemory() {
-  if (address_ == nullptr) return;
+  if (address_ == nullptr || origin_ != MemoryOrigin::kOwn) return;
   const DeviceGuard guard(device_);
   if (kind_ == MemoryKind::kPlain)
     (void)cudaFree(address_);
@@ -60,7 +71,9 @@ DeviceMemory::DeviceMemory(DeviceMemory&& other) noexcept
       device_(other.device_),
       address_(std::exchange(other.address_, nullptr)),
       bytes_(other.bytes_),
-      kind_(other.kind_) {}
+      kind_(other.kind_),
+      origin_(other.origin_),
+      hold_(std::move(other.hold_)) {}
 
 DeviceMemory& DeviceMemory::operator=(DeviceMemory&& other) noexcept {
   std::swap(api_, other.api_);
@@ -68,6 +81,8 @@ DeviceMemory& DeviceMemory::operator=(DeviceMemory&& other) noexcept {
   std::swap(address_, other.address_);
   std::swap(bytes_, other.bytes_);
   std::swap(kind_, other.kind_);
+  std::swap(origin_, other.origin_);
+  std::swap(hold_, other.hold_);
   return *this;
 }
 

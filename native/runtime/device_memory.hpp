@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// One allocation of device memory, freed with its owner.
+// Device memory: an allocation of ours, freed with its owner, or a part of somebody else's.
 #pragma once
 
 #include <cstddef>
+#include <memory>
 
 #include "nccl/api.hpp"
 #include "runtime/error.hpp"
@@ -12,11 +13,17 @@ namespace nccl_ext {
 // `symmetric` memory (ncclMemAlloc) can become a window; `plain` is cudaMalloc's.
 enum class MemoryKind { kPlain, kSymmetric };
 
+// Who allocated memory: this runtime, other code of this process, another process.
+enum class MemoryOrigin { kOwn, kWrapped, kImported };
+
 class DeviceMemory {
  public:
   DeviceMemory() = default;
   // On `device`, at least 256-byte aligned; 0 bytes are a valid allocation. ERR_OUT_OF_MEMORY with the sizes.
   static Outcome<DeviceMemory> allocate(const NcclApi& api, int device, std::size_t bytes, MemoryKind kind);
+  // Memory that somebody else frees. `hold` keeps it reachable and goes with this object, as slowly as a free.
+  static DeviceMemory foreign(MemoryOrigin origin, int device, void* address, std::size_t bytes,
+                              std::shared_ptr<const void> hold);
   // May wait for kernels that run on the device: not on JavaScript's thread while a peer may spin.
   ~DeviceMemory();
   DeviceMemory(DeviceMemory&& other) noexcept;
@@ -24,7 +31,11 @@ class DeviceMemory {
 
   void* address() const { return address_; }
   std::size_t bytes() const { return bytes_; }
+  int device() const { return device_; }
   MemoryKind kind() const { return kind_; }
+  MemoryOrigin origin() const { return origin_; }
+  // What it takes of the GPU.
+  std::size_t ownBytes() const { return origin_ == MemoryOrigin::kOwn ? bytes_ : 0; }
 
  private:
   const NcclApi* api_ = nullptr;
@@ -32,6 +43,8 @@ class DeviceMemory {
   void* address_ = nullptr;
   std::size_t bytes_ = 0;
   MemoryKind kind_ = MemoryKind::kPlain;
+  MemoryOrigin origin_ = MemoryOrigin::kOwn;
+  std::shared_ptr<const void> hold_;
 };
 
 }  // namespace nccl_ext

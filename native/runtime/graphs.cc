@@ -14,6 +14,9 @@ Status Runtime::beginCapture(Handle handle) {
   RankState& rank = *stream.owner;
   if (stream.capture)
     return fail(ErrorCode::kInvalidState, kOp, "the stream already records a graph").ofRank(rank.rank);
+  if (stream.shared) {
+    if (Status refused = refuseForeignCapture(stream.stream.get(), rank, kOp); !refused) return refused;
+  }
   DeviceStatus* box = rank.cells->take();
   if (box == nullptr)
     return fail(ErrorCode::kOutOfMemory, kOp, "no pinned memory for the graph's error record").ofRank(rank.rank);

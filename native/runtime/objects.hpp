@@ -19,6 +19,7 @@
 #include "runtime/handles.hpp"
 #include "runtime/identity.hpp"
 #include "runtime/local_meeting.hpp"
+#include "runtime/memory_share.hpp"
 #include "runtime/module_state.hpp"
 #include "runtime/pinned.hpp"
 #include "runtime/probe_devices.hpp"
@@ -28,7 +29,10 @@
 namespace nccl_ext {
 
 struct CudaStreamDelete {
-  void operator()(cudaStream_t stream) const { (void)cudaStreamDestroy(stream); }
+  bool owned = true;  // false: somebody else's stream
+  void operator()(cudaStream_t stream) const {
+    if (owned) (void)cudaStreamDestroy(stream);
+  }
 };
 struct CudaEventDelete {
   void operator()(cudaEvent_t event) const { (void)cudaEventDestroy(event); }
@@ -113,6 +117,7 @@ struct BufferState {
   int graphs = 0;
   int leaving = 0;     // windows that were freed and that NCCL has not let go of
   bool freed = false;  // by the user; the memory goes when no window is leaving
+  std::optional<Exported> exported;  // once asked for; its descriptor stays open until the buffer is freed
 
   std::uint8_t* at(std::size_t offset) const { return static_cast<std::uint8_t*>(memory.address()) + offset; }
 };
@@ -156,6 +161,7 @@ struct StreamState {
   Handle handle = 0;
   std::shared_ptr<RankState> owner;
   CudaStream stream;
+  bool shared = false;  // others know it too, and may record a graph with it
   DeviceStatus* box = nullptr;
   std::optional<ErrorRecord> error;  // found by the host, not yet handed out
   std::vector<CudaEvent> marks;      // one per place of the queue, made when first needed

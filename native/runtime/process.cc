@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "nccl/loader.hpp"
+#include "runtime/driver_api.hpp"
 
 namespace nccl_ext {
 namespace {
@@ -63,6 +64,7 @@ Outcome<ProcessFacts> prepareProcess(int cudaMajor, const NcclChoice& choice) {
   Outcome<DriverFacts> driver = probeDriver(cudaMajor);
   if (!driver) return driver.error();
   if (loaded == nullptr) {
+    if (Status table = loadDriver(); !table) return table.error();
     Outcome<NcclApi> api = loadNccl(ncclCandidates(searchFor(cudaMajor, choice)), driver.value().cudaVersion / 1000);
     if (!api) return api.error();
     // Never freed: NCCL's threads may call into it until the process ends.

@@ -150,7 +150,7 @@ void Runtime::releaseObjects(RankState& rank) {
     handles_.remove(window->handle);
   }
   for (BufferState* buffer : std::exchange(rank.buffers, {})) {
-    allocatedBytes_ -= static_cast<std::int64_t>(buffer->memory.bytes());
+    allocatedBytes_ -= static_cast<std::int64_t>(buffer->memory.ownBytes());
     rank.oldMemory.push_back(std::move(buffer->memory));
     handles_.remove(buffer->handle);
   }

@@ -110,6 +110,11 @@ class Runtime {
   Outcome<std::uint64_t> bufferAddress(Handle buffer) const;
   MemoryUsage memoryUsage() const;
 
+  // foreign_memory.cc
+  Outcome<Handle> wrapMemory(Handle rank, std::uint64_t address, std::int64_t bytes);
+  Outcome<MemoryShare> exportMemory(Handle buffer);
+  Outcome<Handle> importMemory(Handle rank, const MemoryShare& share);
+
   // windows.cc
   void registerWindow(Handle rank, Handle buffer, Done<Handle> done);
   Status freeWindow(Handle window);
@@ -121,6 +126,10 @@ class Runtime {
   int queued(Handle stream);
   void synchronize(Handle stream, DoneStatus done);
   Status enqueueBarrier(Handle stream);
+
+  // foreign_streams.cc
+  Outcome<Handle> wrapStream(Handle rank, std::uint64_t address);
+  Outcome<std::uint64_t> streamAddress(Handle stream);
 
   // events.cc
   Outcome<Handle> createEvent(Handle rank);
@@ -166,9 +175,12 @@ class Runtime {
   void tellLocals(World& world, int lost);
 
   // buffers.cc
+  Handle addBuffer(const Rank& rank, DeviceMemory memory);
   void reap(BufferState& buffer);
 
   // streams.cc
+  Outcome<Handle> addStream(const Rank& rank, CudaStream stream, const char* op);
+  Status refuseMoreStreams(const RankState& rank, const char* op) const;
   Status admit(StreamState& stream, int entries, const char* op);
   Status commit(const Stream& stream, Operation operation, cudaError_t result, const char* op);
   void retire(StreamState& stream);
@@ -176,6 +188,9 @@ class Runtime {
   std::optional<ErrorRecord> takeError(StreamState& stream);
   void whenFinished(const Stream& stream, std::uint64_t ticket, std::function<void()> settle);
   DeviceStatus* boxOf(StreamState& stream) const;
+
+  // foreign_streams.cc
+  static Status refuseForeignCapture(cudaStream_t stream, const RankState& rank, const char* op);
 
   // kernels.cc
   void releaseModule(ModuleState& module);

@@ -28,27 +28,35 @@ Outcome<Handle> Runtime::createStream(Handle handle) {
   Outcome<Rank> found = rankOf(handle, kOp);
   if (!found) return found.error();
   const Rank& rank = found.value();
-  std::size_t onDevice = 0;
-  for (const Rank& other : ranks_) onDevice += other->device == rank->device ? other->streams.size() : 0;
-  if (onDevice >= kMaxStreamsPerDevice) {
-    return fail(ErrorCode::kUnsupported, kOp,
-                "GPU " + std::to_string(rank->device) + " already has " + std::to_string(onDevice) +
-                    " streams of this process")
-        .ofRank(rank->rank)
-        .expecting(static_cast<std::int64_t>(kMaxStreamsPerDevice), static_cast<std::int64_t>(onDevice + 1))
-        .helped("Dispose streams that are not used any more.");
-  }
+  if (Status refused = refuseMoreStreams(*rank, kOp); !refused) return refused.error();
   const DeviceGuard guard(rank->device);
   cudaStream_t raw = nullptr;
   const cudaError_t result = cudaStreamCreateWithFlags(&raw, cudaStreamNonBlocking);
   if (result != cudaSuccess) return cudaFailure(result, kOp, "a stream").ofRank(rank->rank);
+  return addStream(rank, CudaStream(raw), kOp);
+}
+
+Status Runtime::refuseMoreStreams(const RankState& rank, const char* op) const {
+  std::size_t onDevice = 0;
+  for (const Rank& other : ranks_) onDevice += other->device == rank.device ? other->streams.size() : 0;
+  if (onDevice < kMaxStreamsPerDevice) return ok();
+  return fail(ErrorCode::kUnsupported, op,
+              "GPU " + std::to_string(rank.device) + " already has " + std::to_string(onDevice) +
+                  " streams of this process")
+      .ofRank(rank.rank)
+      .expecting(static_cast<std::int64_t>(kMaxStreamsPerDevice), static_cast<std::int64_t>(onDevice + 1))
+      .helped("Dispose streams that are not used any more.");
+}
+
+Outcome<Handle> Runtime::addStream(const Rank& rank, CudaStream cuda, const char* op) {
   auto stream = std::make_shared<StreamState>();
-  stream->stream.reset(raw);
+  stream->stream = std::move(cuda);
+  stream->shared = !stream->stream.get_deleter().owned;
   stream->owner = rank;
   stream->marks.resize(kMaxQueuedOperations);
   stream->box = rank->cells->take();
   if (stream->box == nullptr)
-    return fail(ErrorCode::kOutOfMemory, kOp, "no pinned memory for the stream's error record").ofRank(rank->rank);
+    return fail(ErrorCode::kOutOfMemory, op, "no pinned memory for the stream's error record").ofRank(rank->rank);
   stream->handle = handles_.add(stream);
   rank->streams.insert(stream.get());
   return stream->handle;
@@ -136,6 +144,9 @@ Status Runtime::enqueueBarrier(Handle handle) {
 // Whether the stream takes an operation of `entries` launches; nothing is changed when it does not.
 Status Runtime::admit(StreamState& stream, int entries, const char* op) {
   if (stream.capture) return ok();
+  if (stream.shared) {
+    if (Status refused = refuseForeignCapture(stream.stream.get(), *stream.owner, op); !refused) return refused;
+  }
   if (stream.queue.size() >= kRetireAt || stream.entries + entries > kMaxEntries) retire(stream);
   const bool full = stream.queue.size() >= kMaxQueuedOperations;
   if (full || (!stream.queue.empty() && stream.entries + entries > kMaxEntries)) {

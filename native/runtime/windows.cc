@@ -6,6 +6,7 @@
 #include "runtime/cuda_error.hpp"
 #include "runtime/peer_table.hpp"
 #include "runtime/runtime.hpp"
+#include "runtime/window_memory.hpp"
 
 namespace nccl_ext {
 namespace {
@@ -22,15 +23,9 @@ Bytes verdictOf(const std::optional<ErrorRecord>& problem) {
 
 std::optional<ErrorRecord> problemOf(const Outcome<std::shared_ptr<BufferState>>& buffer, const RankState& rank) {
   if (!buffer) return buffer.error();
-  const std::string self = "rank " + std::to_string(rank.rank);
-  if (buffer.value()->memory.kind() != MemoryKind::kSymmetric) {
-    return fail(ErrorCode::kInvalidArgument, kOp, "the buffer of " + self + " is plain memory")
-        .ofRank(rank.rank)
-        .expecting("symmetric", "plain")
-        .helped("Allocate it with kind 'symmetric'.");
-  }
+  if (auto problem = windowProblem(buffer.value()->memory, rank.rank, kOp)) return problem;
   if (rank.world->size > 1 && rank.control.window == nullptr) {
-    return fail(ErrorCode::kUnsupported, kOp, "NCCL cannot make windows on the GPU of " + self)
+    return fail(ErrorCode::kUnsupported, kOp, "NCCL cannot make windows on the GPU of rank " + std::to_string(rank.rank))
         .ofRank(rank.rank)
         .helped("`npx nccl-ext doctor` shows which GPUs reach each other.");
   }

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "runtime/wait.hpp"
+#include "tests/fake/fake_driver.hpp"
 #include "tests/fake/fake_stream.hpp"
 
 using Work = std::function<void()>;
@@ -50,7 +51,6 @@ std::atomic<int> live{0};
 std::mutex pinnedMutex;
 std::map<const char*, std::size_t> pinned;  // by first byte
 thread_local cudaError_t lastError = cudaSuccess;
-thread_local int currentDevice = 0;
 
 cudaError_t answer(cudaError_t result) {
   if (result != cudaSuccess) lastError = result;
@@ -147,11 +147,11 @@ cudaError_t cudaGetDeviceCount(int* count) {
 }
 cudaError_t cudaSetDevice(int device) {
   if (device < 0 || device >= deviceCount()) return answer(cudaErrorInvalidDevice);
-  currentDevice = device;
+  nccl_ext::fake::driver().setCurrent(device);
   return cudaSuccess;
 }
 cudaError_t cudaGetDevice(int* device) {
-  *device = currentDevice;
+  *device = nccl_ext::fake::driver().current();
   return cudaSuccess;
 }
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
@@ -171,9 +171,12 @@ cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
 cudaError_t cudaMalloc(void** address, std::size_t bytes) {
   if (bytes > kDeviceBytes) return answer(cudaErrorMemoryAllocation);
   *address = allocate(bytes);
+  const nccl_ext::fake::Driver& driver = nccl_ext::fake::driver();
+  driver.adopt(nccl_ext::fake::Memory::kMalloc, driver.current(), *address, bytes);
   return cudaSuccess;
 }
 cudaError_t cudaFree(void* address) {
+  if (address != nullptr) nccl_ext::fake::driver().forget(address);
   release(address);
   return cudaSuccess;
 }
@@ -213,9 +216,11 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
   *stream = new CUstream_st();
   (*stream)->launch = launch;
   (*stream)->thread = std::thread(runStream, *stream);
+  nccl_ext::fake::driver().adoptStream(*stream, nccl_ext::fake::driver().current(), false);
   return cudaSuccess;
 }
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  nccl_ext::fake::driver().forgetStream(stream);
   {
     const std::lock_guard<std::mutex> lock(stream->mutex);
     stream->ending = true;
@@ -278,6 +283,11 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEve
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
   const std::lock_guard<std::mutex> lock(stream->mutex);
   stream->recording = new std::vector<Work>();
+  return cudaSuccess;
+}
+cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status) {
+  const std::lock_guard<std::mutex> lock(stream->mutex);
+  *status = stream->recording == nullptr ? cudaStreamCaptureStatusNone : cudaStreamCaptureStatusActive;
   return cudaSuccess;
 }
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {

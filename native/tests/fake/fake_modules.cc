@@ -100,11 +100,6 @@ CUresult ofNewDrivers(CUresult result) {
 
 extern "C" {
 
-CUresult cuCtxGetCurrent(CUcontext* context) {
-  *context = reinterpret_cast<CUcontext>(std::uintptr_t{1});
-  return CUDA_SUCCESS;
-}
-
 CUresult cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned count, CUjit_option* options, void** values) {
   const char* text = static_cast<const char*>(image);
   if (std::memcmp(text, "\177ELF", 4) == 0) return CUDA_ERROR_NO_BINARY_FOR_GPU;

@@ -7,7 +7,6 @@
 #include <nccl.h>
 #include <nccl_device/core.h>
 
-#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -15,6 +14,8 @@
 #include <set>
 #include <utility>
 #include <vector>
+
+#include "tests/fake/fake_driver.hpp"
 
 // The loader looks for this text in the file to learn the CUDA major.
 __attribute__((used)) static const char fakeNcclBanner[] = "NCCL version 2.30.7+cuda" FAKE_NCCL_CUDA ".0";
@@ -131,12 +132,13 @@ ncclResult_t ncclCommQueryProperties(ncclComm_t comm, ncclCommProperties_t* prop
 
 ncclResult_t ncclMemAlloc(void** address, std::size_t bytes) {
   if (bytes > (std::size_t{1} << 40)) return ncclUnhandledCudaError;
-  *address = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
+  const nccl_ext::fake::Driver& driver = nccl_ext::fake::driver();
+  *address = driver.allocate(nccl_ext::fake::Memory::kVirtual, driver.current(), bytes, 1);
   return ncclSuccess;
 }
 
 ncclResult_t ncclMemFree(void* address) {
-  std::free(address);
+  nccl_ext::fake::driver().release(address);
   return ncclSuccess;
 }
 

@@ -59,6 +59,7 @@ run_step() {
     memcheck-planted) step memcheck-planted 240 "$tests/gpu/planted.sh" ;;
     smoke-*) test_file "$1" 240 gpu/smoke "TEST_RANKS=${1#smoke-}" ;;
     world-*) test_file "$1" 120 gpu/world "TEST_RANKS=${1#world-}" ;;
+    foreign) test_file foreign 200 gpu/foreign-memory ;;
     run) step run 100 node node_modules/@nccl-ext/cli/bin/nccl-ext.mjs run -n 4 "$tests/gpu/rank.mjs"; cat "$OUT/run.log" ;;
     launch) test_file launch 200 gpu/launch ;;
     bad-input) step bad-input 150 node --test --test-reporter=spec "$tests/gpu/bad-input.test.mjs" "$tests/gpu/bad-memory.test.mjs" ;;
@@ -69,7 +70,7 @@ run_step() {
   esac
 }
 
-for name in ${*:-machine doctor binding world-2 world-4 world-8 smoke-2 smoke-4 smoke-8 smoke-processes bad-input processes launch launchers lifetime pytorch}; do run_step "$name"; done
+for name in ${*:-machine doctor binding world-2 world-4 world-8 smoke-2 smoke-4 smoke-8 smoke-processes foreign bad-input processes launch launchers lifetime pytorch}; do run_step "$name"; done
 echo '== results'
 printf '%s\n' "${results[@]}"
 exit $status
