@@ -13,6 +13,8 @@ namespace {
 struct IpcContent {
   int process;
   int device;
+  int number;
+  int zero;  // no padding: equal handles have equal bytes
   std::uintptr_t address;
 };
 static_assert(sizeof(IpcContent) <= sizeof(CUipcMemHandle));
@@ -25,7 +27,7 @@ CUresult cuIpcGetMemHandle(CUipcMemHandle* handle, CUdeviceptr pointer) {
   const std::lock_guard<std::mutex> lock(mutex);
   const auto found = ranges.find(pointer);
   if (found == ranges.end() || found->second.memory != Memory::kMalloc) return CUDA_ERROR_INVALID_VALUE;
-  const IpcContent content{getpid(), found->second.device, found->first};
+  const IpcContent content{getpid(), found->second.device, found->second.number, 0, found->first};
   std::memset(handle, 0, sizeof *handle);
   std::memcpy(handle, &content, sizeof content);
   return CUDA_SUCCESS;
@@ -40,7 +42,8 @@ CUresult cuIpcOpenMemHandle_v2(CUdeviceptr* address, CUipcMemHandle handle, unsi
   if (flags != CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS) return CUDA_ERROR_INVALID_VALUE;
   if (content.process == getpid() && !otherProcess) return CUDA_ERROR_INVALID_CONTEXT;
   const auto found = ranges.find(content.address);
-  if (content.process != getpid() || found == ranges.end()) return CUDA_ERROR_INVALID_HANDLE;
+  if (content.process != getpid() || found == ranges.end() || found->second.number != content.number)
+    return CUDA_ERROR_INVALID_HANDLE;
   if (!reaches(currentDevice, content.device)) return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
   if (found->second.opens > 0) return CUDA_ERROR_ALREADY_MAPPED;
   found->second.opens++;

@@ -34,7 +34,7 @@ void* allocate(Memory memory, int device, std::size_t bytes, int parts) {
   const std::lock_guard<std::mutex> lock(mutex);
   if (memory < Memory::kVirtual) {
     void* address = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
-    ranges[addressOf(address)] = {memory, device, bytes, nullptr, 0};
+    ranges[addressOf(address)] = {memory, device, bytes, nullptr};
     return address;
   }
   const std::size_t each = rounded(bytes);
@@ -66,7 +66,7 @@ void release(void* address) {
 
 void adopt(Memory memory, int device, void* address, std::size_t bytes) {
   const std::lock_guard<std::mutex> lock(mutex);
-  ranges[addressOf(address)] = {memory, device, bytes, nullptr, 0};
+  ranges[addressOf(address)] = {memory, device, bytes, nullptr};
 }
 
 void forget(void* address) {

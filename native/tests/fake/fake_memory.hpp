@@ -24,12 +24,15 @@ struct Physical {
   int holds = 0;          // handles and mappings
 };
 
+inline int lastRange = 0;
+
 struct Range {
   Memory memory = Memory::kMalloc;
   int device = 0;
   std::size_t bytes = 0;
   Physical* physical = nullptr;  // of virtual memory
   int opens = 0;                 // of IPC memory
+  int number = ++lastRange;      // so that memory at an address that was used before has another IPC handle
 };
 
 extern std::mutex mutex;

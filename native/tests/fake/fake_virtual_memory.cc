@@ -39,7 +39,7 @@ void map(std::uintptr_t address, std::size_t bytes, Physical* physical, int prot
   const Memory memory = !physical->own        ? Memory::kOtherProcess
                         : physical->shareable ? Memory::kVirtual
                                               : Memory::kUnshareable;
-  ranges[address] = {memory, physical->device, bytes, physical, 0};
+  ranges[address] = {memory, physical->device, bytes, physical};
 }
 
 std::uintptr_t reserve(std::size_t bytes) {
