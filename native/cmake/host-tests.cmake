@@ -52,9 +52,9 @@ set_target_properties(nccl_ext_host PROPERTIES POSITION_INDEPENDENT_CODE ON CXX_
 add_executable(host_tests
   tests/host/descriptor_test.cc
   tests/host/driver_test.cc
+  tests/host/foreign_streams_test.cc
   tests/host/identity_test.cc
   tests/host/join_test.cc
-  tests/host/foreign_streams_test.cc
   tests/host/kernels_test.cc
   tests/host/loader_test.cc
   tests/host/meeting_test.cc
