@@ -22,7 +22,8 @@ int takeDescriptor(int process, int descriptor) {
 }
 
 constexpr const char* kSendIt =
-    "Send the descriptor over a Unix socket (SCM_RIGHTS) and import what arrives without processId, or allow this process "
+    "Send the descriptor over a Unix socket (SCM_RIGHTS) and import what arrives without processId, or allow this "
+    "process "
     "to trace the other one (kernel.yama.ptrace_scope, CAP_SYS_PTRACE).";
 
 ErrorRecord refused(int error, std::int64_t process, int descriptor, const char* op) {
@@ -34,8 +35,9 @@ ErrorRecord refused(int error, std::int64_t process, int descriptor, const char*
     return fail(ErrorCode::kUnsupported, op, "this kernel cannot copy " + what + "; Linux 5.6 can").helped(kSendIt);
   if (error == ESRCH)
     return fail(ErrorCode::kInvalidArgument, op, "there is no " + whose)
-        .helped("It has ended, or lives in another PID namespace; then send the descriptor over a Unix socket "
-                "(SCM_RIGHTS).");
+        .helped(
+            "It has ended, or lives in another PID namespace; then send the descriptor over a Unix socket "
+            "(SCM_RIGHTS).");
   if (error == EBADF)
     return fail(ErrorCode::kInvalidArgument, op, "there is no " + what)
         .helped("Its owner keeps the buffer until everybody has imported it.");

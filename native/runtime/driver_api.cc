@@ -15,7 +15,7 @@ Status loadDriver(const std::string& library) {
   void* handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
   DriverApi found;
   const char* missing = handle == nullptr ? "everything" : nullptr;
-#define NCCL_EXT_DRIVER_SYMBOL(name)                                                                      \
+#define NCCL_EXT_DRIVER_SYMBOL(name)                                                                                \
   if (missing == nullptr && (found.name = reinterpret_cast<decltype(found.name)>(dlsym(handle, #name))) == nullptr) \
     missing = #name;
 #include "runtime/driver_symbols.inc"

@@ -15,8 +15,9 @@ Outcome<Exported> exportVirtual(const MemoryFacts& facts, MemoryShare share, con
     return fail(ErrorCode::kUnsupported, op,
                 "the buffer spans several allocations; the first one ends after " +
                     std::to_string(static_cast<std::int64_t>(facts.bytes) - share.byteOffset) + " bytes of it")
-        .helped("Wrap and share each part by itself, or allocate it in one piece (PyTorch: without expandable_segments, "
-                "or with larger segments).");
+        .helped(
+            "Wrap and share each part by itself, or allocate it in one piece (PyTorch: without expandable_segments, "
+            "or with larger segments).");
   }
   Outcome<Descriptor> descriptor = PhysicalMemory::at(facts.base).describe(op);
   if (!descriptor) return descriptor.error();

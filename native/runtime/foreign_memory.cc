@@ -38,8 +38,8 @@ Outcome<Handle> Runtime::wrapMemory(Handle handle, std::uint64_t address, std::i
   }
   if (facts.value().reach < size) {
     return fail(ErrorCode::kOutOfBounds, kOp,
-                std::to_string(bytes) + " bytes from " + addressText(address) + " on leave their allocation, which ends " +
-                    "after " + std::to_string(facts.value().reach))
+                std::to_string(bytes) + " bytes from " + addressText(address) +
+                    " on leave their allocation, which ends " + "after " + std::to_string(facts.value().reach))
         .ofRank(rank->rank)
         .expecting(static_cast<std::int64_t>(facts.value().reach), bytes)
         .helped("Pass the bytes of one allocation: elements times their size.");

@@ -52,8 +52,9 @@ Outcome<Handle> Runtime::wrapStream(Handle handle, std::uint64_t address) {
   const Rank& rank = found.value();
   if (const char* name = defaultStream(address)) {
     return fail(ErrorCode::kInvalidArgument, kOp,
-                std::string(name) + " waits for other streams or is another one in each thread: a rank's kernels could "
-                                    "wait for themselves on it")
+                std::string(name) +
+                    " waits for other streams or is another one in each thread: a rank's kernels could "
+                    "wait for themselves on it")
         .ofRank(rank->rank)
         .helped("Pass a stream that was created, as torch.cuda.Stream() is.");
   }

@@ -46,8 +46,7 @@ Outcome<MemoryFacts> memoryFacts(std::uint64_t address, std::uint64_t bytes, con
   CUdeviceptr base = 0;
   std::size_t size = 0;
   // Managed memory is a device's for CUDA; an address may be reserved and have no memory.
-  if (seen.type != CU_MEMORYTYPE_DEVICE ||
-      driver().cuMemGetAddressRange_v2(&base, &size, address) != CUDA_SUCCESS)
+  if (seen.type != CU_MEMORYTYPE_DEVICE || driver().cuMemGetAddressRange_v2(&base, &size, address) != CUDA_SUCCESS)
     return notDeviceMemory(seen, address, op);
   facts.device = seen.device;
   facts.managed = seen.managed != 0;

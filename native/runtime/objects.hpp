@@ -115,8 +115,8 @@ struct BufferState {
   int inFlight = 0;  // queued operations that use it
   int windows = 0;
   int graphs = 0;
-  int leaving = 0;     // windows that were freed and that NCCL has not let go of
-  bool freed = false;  // by the user; the memory goes when no window is leaving
+  int leaving = 0;                   // windows that were freed and that NCCL has not let go of
+  bool freed = false;                // by the user; the memory goes when no window is leaving
   std::optional<Exported> exported;  // once asked for; its descriptor stays open until the buffer is freed
 
   std::uint8_t* at(std::size_t offset) const { return static_cast<std::uint8_t*>(memory.address()) + offset; }

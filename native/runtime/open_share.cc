@@ -40,8 +40,8 @@ Outcome<std::shared_ptr<Mapping>> map(const PhysicalMemory& memory, std::uint64_
   Outcome<CUmemAllocationProp> properties = memory.properties(op);
   if (!properties) return properties.error();
   std::size_t granularity = 0;
-  CUresult result = driver().cuMemGetAllocationGranularity(&granularity, &properties.value(),
-                                                           CU_MEM_ALLOC_GRANULARITY_MINIMUM);
+  CUresult result =
+      driver().cuMemGetAllocationGranularity(&granularity, &properties.value(), CU_MEM_ALLOC_GRANULARITY_MINIMUM);
   if (result != CUDA_SUCCESS) return driverFailure(result, op, "asking for the granularity of allocations");
   if (bytes == 0 || bytes % granularity != 0) {
     return fail(ErrorCode::kInvalidArgument, op,
@@ -86,8 +86,7 @@ Outcome<DeviceMemory> openDescriptor(const MemoryShare& share, int device, const
     copy = std::move(copied.value());
   }
   const DriverScope scope(device);
-  const Outcome<PhysicalMemory> memory =
-      PhysicalMemory::import(copy.get() >= 0 ? copy.get() : share.descriptor, op);
+  const Outcome<PhysicalMemory> memory = PhysicalMemory::import(copy.get() >= 0 ? copy.get() : share.descriptor, op);
   if (!memory) return memory.error();
   Outcome<std::shared_ptr<Mapping>> mapping =
       map(memory.value(), static_cast<std::uint64_t>(share.allocationBytes), device, op);
@@ -101,8 +100,7 @@ Outcome<DeviceMemory> openHandle(const MemoryShare& share, int device, const cha
   Outcome<std::shared_ptr<const IpcMemory>> memory = openIpc(device, share.handle, op);
   if (!memory) return memory.error();
   const IpcMemory& there = *memory.value();
-  if (static_cast<std::uint64_t>(share.byteOffset + share.bytes) > there.bytes)
-    return tooLarge(share, there.bytes, op);
+  if (static_cast<std::uint64_t>(share.byteOffset + share.bytes) > there.bytes) return tooLarge(share, there.bytes, op);
   const std::uint64_t address = there.address + static_cast<std::uint64_t>(share.byteOffset);
   return DeviceMemory::foreign(MemoryOrigin::kImported, device, reinterpret_cast<void*>(address),
                                static_cast<std::size_t>(share.bytes), memory.value());

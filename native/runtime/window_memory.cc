@@ -16,19 +16,22 @@ std::optional<ErrorRecord> wrappedProblem(const DeviceMemory& memory, int rank, 
   const DriverScope scope(memory.device());
   const auto address = reinterpret_cast<std::uint64_t>(memory.address());
   const Outcome<MemoryFacts> found = memoryFacts(address, 1, op);
-  if (!found) return refused(found.error().code, rank, "is gone: " + found.error().detail, op, "Keep its memory alive.");
+  if (!found)
+    return refused(found.error().code, rank, "is gone: " + found.error().detail, op, "Keep its memory alive.");
   const MemoryFacts& facts = found.value();
   if (!facts.virtualMemory)
-    return refused(ErrorCode::kUnsupported, rank, "is wrapped memory of cudaMalloc or a pool of CUDA's", op,
-                   "Copy it to a symmetric buffer, or allocate it by ncclMemAlloc or cuMemCreate with POSIX file descriptors "
-                   "(PyTorch: expandable_segments:True).");
+    return refused(
+        ErrorCode::kUnsupported, rank, "is wrapped memory of cudaMalloc or a pool of CUDA's", op,
+        "Copy it to a symmetric buffer, or allocate it by ncclMemAlloc or cuMemCreate with POSIX file descriptors "
+        "(PyTorch: expandable_segments:True).");
   if (memory.bytes() > facts.reach)
     return refused(ErrorCode::kUnsupported, rank, "is wrapped memory of several allocations", op,
                    "Register memory of one allocation, or copy it to a symmetric buffer.");
   const std::uint64_t offset = address - facts.base;
   if (offset % NCCL_WIN_REQUIRED_ALIGNMENT != 0)
     return refused(ErrorCode::kInvalidArgument, rank,
-                   "starts " + std::to_string(offset) + " bytes into its allocation; a window starts at a multiple of " +
+                   "starts " + std::to_string(offset) +
+                       " bytes into its allocation; a window starts at a multiple of " +
                        std::to_string(NCCL_WIN_REQUIRED_ALIGNMENT),
                    op, "Wrap from such a place on, and pass byte offsets from there.");
   const Outcome<Descriptor> shareable = PhysicalMemory::at(address).describe(op);

@@ -25,7 +25,8 @@ std::optional<ErrorRecord> problemOf(const Outcome<std::shared_ptr<BufferState>>
   if (!buffer) return buffer.error();
   if (auto problem = windowProblem(buffer.value()->memory, rank.rank, kOp)) return problem;
   if (rank.world->size > 1 && rank.control.window == nullptr) {
-    return fail(ErrorCode::kUnsupported, kOp, "NCCL cannot make windows on the GPU of rank " + std::to_string(rank.rank))
+    return fail(ErrorCode::kUnsupported, kOp,
+                "NCCL cannot make windows on the GPU of rank " + std::to_string(rank.rank))
         .ofRank(rank.rank)
         .helped("`npx nccl-ext doctor` shows which GPUs reach each other.");
   }

@@ -11,13 +11,13 @@ namespace nccl_ext::fake {
 
 // By who made it. Virtual memory lies in a file of memory, so that its descriptor really shares it between processes.
 enum class Memory {
-  kMalloc,         // cudaMalloc
-  kPool,           // cudaMallocAsync
-  kManaged,        // cudaMallocManaged
-  kPinned,         // cudaHostAlloc
-  kVirtual,        // cuMemCreate with POSIX descriptors, as ncclMemAlloc
-  kUnshareable,    // cuMemCreate without a handle type
-  kOtherProcess,   // cuMemImportFromShareableHandle
+  kMalloc,        // cudaMalloc
+  kPool,          // cudaMallocAsync
+  kManaged,       // cudaMallocManaged
+  kPinned,        // cudaHostAlloc
+  kVirtual,       // cuMemCreate with POSIX descriptors, as ncclMemAlloc
+  kUnshareable,   // cuMemCreate without a handle type
+  kOtherProcess,  // cuMemImportFromShareableHandle
 };
 
 struct Driver {
@@ -42,7 +42,7 @@ struct Driver {
 
 // The table inside libcuda.so.1, which the process has loaded or will.
 inline const Driver& driver() {
-  static const Driver& table = [] () -> const Driver& {
+  static const Driver& table = []() -> const Driver& {
     void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
     const auto get = reinterpret_cast<const Driver* (*)()>(dlsym(library, "fakeDriver"));
     return *get();

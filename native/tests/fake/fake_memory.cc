@@ -99,9 +99,9 @@ using namespace nccl_ext::fake;
 extern "C" {
 
 const nccl_ext::fake::Driver* fakeDriver() {
-  static const nccl_ext::fake::Driver table{allocate,     release,    adopt,   forget,              adoptStream,
-                                            forgetStream, setCurrent, current, pretendOtherProcess, openedIpc,
-                                            live};
+  static const nccl_ext::fake::Driver table{
+      allocate,  release, adopt, forget, adoptStream, forgetStream, setCurrent, current, pretendOtherProcess,
+      openedIpc, live};
   return &table;
 }
 

@@ -10,8 +10,8 @@
 
 #include "runtime/driver_api.hpp"
 #include "tests/support/foreign.hpp"
-#include "tests/support/one_rank.hpp"
 #include "tests/support/gpus.hpp"
+#include "tests/support/one_rank.hpp"
 
 namespace nccl_ext::test {
 namespace {
@@ -188,7 +188,8 @@ TEST(ImportMemory, BecomesNoWindow) {
   Harness harness;
   const auto ranks = harness.ranks(2);
   std::vector<Handle> buffers;
-  for (const Handle rank : ranks) buffers.push_back(valueOf(harness.runtime.allocate(rank, 64, MemoryKind::kSymmetric)));
+  for (const Handle rank : ranks)
+    buffers.push_back(valueOf(harness.runtime.allocate(rank, 64, MemoryKind::kSymmetric)));
   const MemoryShare share = valueOf(harness.runtime.exportMemory(buffers[0]));
   buffers[1] = valueOf(harness.runtime.importMemory(ranks[1], share));
   int refused = 0;

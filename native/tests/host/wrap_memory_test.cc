@@ -4,8 +4,8 @@
 
 #include "tests/fake/fake_cudart.hpp"
 #include "tests/support/foreign.hpp"
-#include "tests/support/one_rank.hpp"
 #include "tests/support/gpus.hpp"
+#include "tests/support/one_rank.hpp"
 
 namespace nccl_ext::test {
 namespace {
