@@ -33,16 +33,19 @@ set(RUNTIME_SOURCES
   runtime/process.cc
   runtime/ranks.cc
   runtime/socket.cc
+  runtime/split.cc
+  runtime/split_rank.cc
   runtime/state.cc
   runtime/status_text.cc
   runtime/streams.cc
   runtime/tcp_frames.cc
   runtime/tcp_hub.cc
   runtime/tcp_meeting.cc
+  runtime/verdict.cc
   runtime/window_memory.cc
   runtime/windows.cc
   runtime/wire.cc
   runtime/worker.cc
   runtime/worlds.cc)
-set(KERNEL_SOURCES runtime/barrier.cu)
+set(KERNEL_SOURCES runtime/barrier.cu runtime/moves.cu)
 set(NODE_SOURCES node/addon.cc node/bind_foreign.cc node/bind_kernels.cc node/bind_runtime.cc node/convert.cc node/session.cc)

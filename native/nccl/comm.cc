@@ -2,6 +2,7 @@
 #include "nccl/comm.hpp"
 
 #include <thread>
+#include <utility>
 
 namespace nccl_ext {
 namespace {
@@ -28,6 +29,26 @@ Status Comm::open(const ncclUniqueId& id, int rank, int size, Clock::time_point 
   const Status opened = settle(api_.ncclCommInitRankConfig(&comm_, size, id, rank, &config), "init", deadline);
   if (!opened) return opened;
   return settle(api_.ncclCommQueryProperties(comm_, &properties_), "init", deadline);
+}
+
+Outcome<std::unique_ptr<Comm>> Comm::split(int color, int key, const std::atomic<bool>& stop,
+                                           Clock::time_point deadline) {
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 0;
+  ncclComm_t& made = children_.emplace_back(nullptr);
+  // The parent tells how far the split is; until then the child is null.
+  const Status split = settle(api_.ncclCommSplit(comm_, color, key, &made, &config), "split", deadline);
+  if (!split) return split.error();
+  if (color == NCCL_SPLIT_NOCOLOR) return std::unique_ptr<Comm>();
+  if (made == nullptr) return fail(ErrorCode::kInternal, "split", "NCCL made no communicator").ofRank(rank_);
+  auto child = std::make_unique<Comm>(api_, stop);
+  child->comm_ = std::exchange(made, nullptr);
+  child->rank_ = key;
+  if (const Status opened = child->settle(ncclSuccess, "split", deadline); !opened) return opened.error();
+  const Status asked =
+      child->settle(api_.ncclCommQueryProperties(child->comm_, &child->properties_), "split", deadline);
+  if (!asked) return asked.error();
+  return child;
 }
 
 Outcome<ncclWindow_t> Comm::registerWindow(void* address, std::size_t bytes, Clock::time_point deadline) {

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <chrono>
 #include <deque>
+#include <memory>
 
 #include "nccl/api.hpp"
 #include "runtime/error.hpp"
@@ -29,6 +30,9 @@ class Comm {
   // Collective. The rank's device is current. ERR_TIMEOUT when the others do not come by `deadline`.
   Status open(const ncclUniqueId& id, int rank, int size, Clock::time_point deadline);
   const ncclCommProperties& properties() const { return properties_; }
+  // Collective over all ranks of this one. Ranks of one `color` get a communicator, ordered by `key`, that knows nothing
+  // of this one afterwards; NCCL_SPLIT_NOCOLOR takes part and gets null. `stop` is the new one's.
+  Outcome<std::unique_ptr<Comm>> split(int color, int key, const std::atomic<bool>& stop, Clock::time_point deadline);
 
   // Collective over the same order of windows on all ranks. `address` is memory of ncclMemAlloc.
   Outcome<ncclWindow_t> registerWindow(void* address, std::size_t bytes, Clock::time_point deadline);
@@ -45,8 +49,10 @@ class Comm {
   const NcclApi& api_;
   const std::atomic<bool>& stop_;
   ncclComm_t comm_ = nullptr;
-  // NCCL writes a window's handle when it is done, which may be after we gave up waiting: slots stay in place.
+  // NCCL writes the handles of windows and of children when it is done, which may be after we gave up waiting: slots
+  // stay in place.
   std::deque<ncclWindow_t> windows_;
+  std::deque<ncclComm_t> children_;
   ncclCommProperties properties_ = NCCL_COMM_PROPERTIES_INITIALIZER;
   int rank_ = -1;
 };

@@ -56,6 +56,12 @@ Napi::Value factsOf(Info info) {
   return toJs(info.Env(), facts ? facts.value() : Facts());
 }
 
+Napi::Value splitRank(Info info) {
+  return withPromise<Outcome<std::optional<SplitRank>>>(info, [&](Runtime& runtime, auto done) {
+    runtime.splitRank(integerOf(info[0]), anyIntegerOf(info[1]), anyIntegerOf(info[2]), done);
+  });
+}
+
 Napi::Value exchange(Info info) {
   return withPromise<Outcome<std::vector<Bytes>>>(info, [&](Runtime& runtime, auto done) {
     runtime.exchange(integerOf(info[0]), textOf(info[1]), bytesOf(info[2]), done);
@@ -208,6 +214,7 @@ constexpr Binding kBindings[] = {
     {"poisonOf", poisonOf},                  // (rank) => ErrorRecord | undefined
     {"deviceOf", deviceOf},                  // (rank) => DeviceInfo
     {"factsOf", factsOf},                    // (rank) => Record<string, string>
+    {"splitRank", splitRank},                // (rank, color, key) => Promise<Outcome<SplitRank | undefined>>
     {"exchange", exchange},                  // (rank, topic, payload) => Promise<Outcome<Uint8Array[]>>
     {"allocate", allocate},                  // (rank, bytes, kind) => Outcome<BufferHandle>
     {"freeBuffer", freeBuffer},              // (buffer) => Status

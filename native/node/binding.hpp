@@ -13,10 +13,6 @@ inline Session& sessionOf(Info info) {
   return *static_cast<Session*>(info.Data());
 }
 
-inline ErrorRecord gone() {
-  return fail(ErrorCode::kDisposed, "backend", "the backend was disposed");
-}
-
 // Status: 0, or the number of an error that lastError() holds.
 inline Napi::Value report(Info info, const Status& status) {
   if (status) return Napi::Number::New(info.Env(), 0);

@@ -42,6 +42,12 @@ std::int64_t integerOf(const Napi::Value& value) {
   return static_cast<std::int64_t>(number);
 }
 
+std::int64_t anyIntegerOf(const Napi::Value& value) {
+  const std::int64_t number = integerOf(value);
+  const bool isOne = value.IsNumber() && static_cast<double>(number) == value.As<Napi::Number>().DoubleValue();
+  return isOne ? number : INT64_MIN;
+}
+
 int smallIntegerOf(const Napi::Value& value) {
   const std::int64_t number = integerOf(value);
   return number >= INT32_MIN && number <= INT32_MAX ? static_cast<int>(number) : -1;
@@ -138,6 +144,15 @@ Napi::Value toJs(Napi::Env env, const std::vector<Handle>& handles) {
 Napi::Value toJs(Napi::Env env, const Facts& facts) {
   Napi::Object out = Napi::Object::New(env);
   for (const auto& [name, value] : facts) out.Set(name, value);
+  return out;
+}
+
+Napi::Value toJs(Napi::Env env, const std::optional<SplitRank>& split) {
+  if (!split) return env.Undefined();
+  Napi::Object out = Napi::Object::New(env);
+  out.Set("handle", toJs(env, split->handle));
+  out.Set("rank", split->rank);
+  out.Set("size", split->size);
   return out;
 }
 

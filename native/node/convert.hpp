@@ -14,6 +14,8 @@ int smallIntegerOf(const Napi::Value& value);
 // An unsigned 64-bit bigint, or 0, which no address is.
 std::uint64_t addressOf(const Napi::Value& value);
 std::string textOf(const Napi::Value& value);
+// A number that is an integer; anything else is below every number that a call takes.
+std::int64_t anyIntegerOf(const Napi::Value& value);
 // Bytes of a Uint8Array, copied; empty for anything else.
 Bytes bytesOf(const Napi::Value& value);
 // Bytes of a Uint8Array in place, held until `keep` is gone; `keep` must go on JavaScript's thread.
@@ -30,6 +32,8 @@ Napi::Value toJs(Napi::Env env, const Bytes& bytes);
 Napi::Value toJs(Napi::Env env, const std::vector<Bytes>& list);
 Napi::Value toJs(Napi::Env env, const std::vector<Handle>& handles);
 Napi::Value toJs(Napi::Env env, const Facts& facts);
+// `SplitRank | undefined` of contract/runtime.ts.
+Napi::Value toJs(Napi::Env env, const std::optional<SplitRank>& split);
 Napi::Value toJs(Napi::Env env, Handle handle);
 Napi::Value toJs(Napi::Env env, bool value);
 Napi::Value toJs(Napi::Env env, double value);

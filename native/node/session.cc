@@ -36,6 +36,7 @@ Session* Session::create(Napi::Env env, RuntimeConfig config) {
 void Session::dispose() {
   if (!runtime_) return;
   runtime_.reset();
+  for (const auto& deferred : std::exchange(pending_, {})) deferred->Resolve(failed(env_, gone()));
   napi_remove_env_cleanup_hook(env_, atEnvironmentEnd, this);
   napi_release_threadsafe_function(function_, napi_tsfn_abort);
 }
@@ -45,11 +46,11 @@ void Session::atEnvironmentEnd(void* self) {
 }
 
 void Session::hold() {
-  if (pending_++ == 0 && runtime_) napi_ref_threadsafe_function(env_, function_);
+  if (runtime_) napi_ref_threadsafe_function(env_, function_);
 }
 
 void Session::release() {
-  if (--pending_ == 0 && runtime_) napi_unref_threadsafe_function(env_, function_);
+  if (runtime_) napi_unref_threadsafe_function(env_, function_);
 }
 
 }  // namespace nccl_ext

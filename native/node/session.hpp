@@ -10,10 +10,15 @@
 #pragma once
 
 #include <memory>
+#include <unordered_set>
 
 #include "node/convert.hpp"
 
 namespace nccl_ext {
+
+inline ErrorRecord gone() {
+  return fail(ErrorCode::kDisposed, "backend", "the backend was disposed");
+}
 
 class Session {
  public:
@@ -28,14 +33,17 @@ class Session {
   template <class T>
   std::pair<Napi::Value, std::function<void(T)>> promise() {
     auto deferred = std::make_shared<Napi::Promise::Deferred>(env_);
-    hold();
+    pending_.insert(deferred);
+    if (pending_.size() == 1) hold();
     return {deferred->Promise(), [this, deferred](T result) {
+              if (pending_.erase(deferred) == 0) return;
               const Napi::HandleScope scope(env_);
               deferred->Resolve(toJs(env_, result));
-              release();
+              if (pending_.empty()) release();
             }};
   }
 
+  // Ends the runtime; what is pending then settles with ERR_DISPOSED.
   void dispose();
 
  private:
@@ -47,7 +55,7 @@ class Session {
   Napi::Env env_;
   std::unique_ptr<Runtime> runtime_;
   napi_threadsafe_function function_ = nullptr;
-  int pending_ = 0;
+  std::unordered_set<std::shared_ptr<Napi::Promise::Deferred>> pending_;
 };
 
 }  // namespace nccl_ext

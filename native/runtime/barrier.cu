@@ -37,7 +37,11 @@ __global__ void __launch_bounds__(kMaxThreads) barrierKernel(const __grid_consta
   const bool drained = shared.end != static_cast<int>(WaitEnd::kArrived);
   __syncthreads();
   if (drained) {
-    if (threadIdx.x == 0) *args.epoch = epoch;
+    if (threadIdx.x == 0) {
+      const Guard guard = guardOf(args);
+      reportSkipped(guard, skipReason(guard), Skipped::kUntouched);
+      *args.epoch = epoch;
+    }
     return;
   }
 
@@ -54,8 +58,9 @@ __global__ void __launch_bounds__(kMaxThreads) barrierKernel(const __grid_consta
 
   if (threadIdx.x != 0) return;
   if (shared.missing > 0) {
-    publish<kSystem>(args.words->drained, 1);
+    // The record first: whoever sees that the rank has failed finds out why.
     report(*args.status, failureOf(args, static_cast<WaitEnd>(shared.end), shared.firstMissing, shared.missing, epoch));
+    publish<kSystem>(args.words->drained, 1);
   }
   *args.epoch = epoch;
 }

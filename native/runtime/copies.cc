@@ -9,18 +9,21 @@
 #include <cstring>
 
 #include "runtime/cuda_error.hpp"
+#include "runtime/moves.hpp"
 #include "runtime/runtime.hpp"
 
 namespace nccl_ext {
 namespace {
 
-constexpr std::size_t kLeastStaging = 4u << 20;
-constexpr std::size_t kMostStaging = 64u << 20;
-// Pieces of one copy: few enough that it leaves the stream's launch queue room.
-constexpr std::size_t kPreferredPieces = 128;
+// Up to here a copy within the device is a kernel, which leaves memory alone behind a failure; larger ones are the
+// driver's, which are faster.
+constexpr std::size_t kMostGuardedCopy = 1u << 20;
+// Kernels move vectors of this size.
+constexpr std::size_t kVectorBytes = 16;
 
-// What one host function copies.
+// What one host function copies, unless its rank has failed.
 struct HostMove {
+  Guard guard;
   void* destination;
   const void* source;
   std::size_t bytes;
@@ -28,6 +31,8 @@ struct HostMove {
 
 void CUDART_CB runHostMove(void* data) {
   const auto* move = static_cast<const HostMove*>(data);
+  if (const ErrorCode reason = skipReason(move->guard); reason != ErrorCode::kNone)
+    return reportSkipped(move->guard, reason, Skipped::kUntouched);
   std::memcpy(move->destination, move->source, move->bytes);
 }
 
@@ -62,15 +67,20 @@ Status Runtime::enqueueCopy(Handle streamHandle, Handle destination, std::int64_
   if (target < origin + bytes && origin < target + bytes) {
     return fail(ErrorCode::kOverlap, kOp, "source and destination of a copy overlap").ofRank(rank.rank);
   }
-  if (const Status admitted = admit(*stream.value(), 1, kOp); !admitted) return admitted;
-  const DeviceGuard guard(rank.device);
+  if (const Status admitted = admit(*stream.value(), 2, kOp); !admitted) return admitted;
+  const DeviceGuard current(rank.device);
+  const Guard guard = guardFor(*stream.value(), DeviceOp::kCopy);
+  const cudaStream_t raw = stream.value()->stream.get();
+  const auto size = static_cast<std::size_t>(bytes);
   cudaError_t result = cudaSuccess;
-  if (bytes > 0) {
-    result = cudaMemcpyAsync(target, origin, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToDevice,
-                             stream.value()->stream.get());
+  if (size > kMostGuardedCopy) {
+    result = cudaMemcpyAsync(target, origin, size, cudaMemcpyDeviceToDevice, raw);
+    if (result == cudaSuccess) result = launchNote(guard, raw);
+  } else if (size > 0) {
+    result = launchCopy(guard, target, origin, size, raw);
   }
   Operation operation;
-  operation.entries = 1;
+  operation.entries = 2;
   operation.buffers = {to.value(), from.value()};
   return commit(stream.value(), std::move(operation), result, kOp);
 }
@@ -87,11 +97,11 @@ Status Runtime::enqueueFill(Handle streamHandle, Handle handle, std::int64_t off
                 "value is " + std::to_string(value) + "; it must be an integer from 0 to 255")
         .ofRank(rank.rank);
   if (const Status admitted = admit(*stream.value(), 1, kOp); !admitted) return admitted;
-  const DeviceGuard guard(rank.device);
+  const DeviceGuard current(rank.device);
   cudaError_t result = cudaSuccess;
   if (bytes > 0) {
-    result = cudaMemsetAsync(buffer.value()->at(static_cast<std::size_t>(offset)), value,
-                             static_cast<std::size_t>(bytes), stream.value()->stream.get());
+    result = launchFill(guardFor(*stream.value(), DeviceOp::kFill), buffer.value()->at(static_cast<std::size_t>(offset)),
+                        value, static_cast<std::size_t>(bytes), stream.value()->stream.get());
   }
   Operation operation;
   operation.entries = 1;
@@ -119,30 +129,35 @@ Status Runtime::enqueueHostCopy(Handle streamHandle, Handle handle, std::int64_t
   if (!buffer) return buffer.error();
   std::uint8_t* device = buffer.value()->at(static_cast<std::size_t>(offset));
   auto* memory = static_cast<std::uint8_t*>(host.data);
-  const cudaMemcpyKind kind = up ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost;
-  const DeviceGuard guard(rank.device);
+  const DeviceGuard current(rank.device);
+  const Guard guard = guardFor(*stream, up ? DeviceOp::kUpload : DeviceOp::kDownload);
+  const cudaStream_t raw = stream->stream.get();
 
   Operation operation;
-  operation.entries = 1;
+  operation.entries = 2;
   operation.buffers = {buffer.value()};
   operation.keeps.push_back(host.keep);
   if (host.bytes == 0 || isPinned(host)) {
-    if (const Status admitted = admit(*stream, 1, op); !admitted) return admitted;
+    if (const Status admitted = admit(*stream, 2, op); !admitted) return admitted;
     cudaError_t result = cudaSuccess;
-    if (host.bytes > 0)
-      result = up ? cudaMemcpyAsync(device, memory, host.bytes, kind, stream->stream.get())
-                  : cudaMemcpyAsync(memory, device, host.bytes, kind, stream->stream.get());
+    if (host.bytes > 0) {
+      result = up ? cudaMemcpyAsync(device, memory, host.bytes, cudaMemcpyHostToDevice, raw)
+                  : cudaMemcpyAsync(memory, device, host.bytes, cudaMemcpyDeviceToHost, raw);
+      if (result == cudaSuccess) result = launchNote(guard, raw);
+    }
     return commit(stream, std::move(operation), result, op);
   }
 
   Outcome<std::shared_ptr<Staging>> staged = stagingFor(*stream, host.bytes);
   if (!staged) return staged.error();
-  auto* pinned = static_cast<std::uint8_t*>(staged.value()->memory.get());
-  const std::size_t piece = staged.value()->bytes;
+  // Aligned as the device's side is, for the kernel; all pieces but the last are whole vectors.
+  const std::size_t over = reinterpret_cast<std::uintptr_t>(device) % kVectorBytes;
+  auto* pinned = static_cast<std::uint8_t*>(staged.value()->memory.get()) + over;
+  const std::size_t piece = staged.value()->bytes - kVectorBytes;
   const auto moves = std::make_shared<std::vector<HostMove>>();
   for (std::size_t at = 0; at < host.bytes; at += piece) {
     const std::size_t bytes = std::min(piece, host.bytes - at);
-    moves->push_back(up ? HostMove{pinned, memory + at, bytes} : HostMove{memory + at, pinned, bytes});
+    moves->push_back(up ? HostMove{guard, pinned, memory + at, bytes} : HostMove{guard, memory + at, pinned, bytes});
   }
   operation.entries = static_cast<int>(2 * moves->size());
   operation.keeps.push_back(staged.value());
@@ -151,29 +166,54 @@ Status Runtime::enqueueHostCopy(Handle streamHandle, Handle handle, std::int64_t
   cudaError_t result = cudaSuccess;
   std::uint8_t* next = device;
   for (HostMove& move : *moves) {
-    if (result == cudaSuccess && up) result = cudaLaunchHostFunc(stream->stream.get(), runHostMove, &move);
+    if (result == cudaSuccess && up) result = cudaLaunchHostFunc(raw, runHostMove, &move);
     if (result == cudaSuccess)
-      result = up ? cudaMemcpyAsync(next, pinned, move.bytes, kind, stream->stream.get())
-                  : cudaMemcpyAsync(pinned, next, move.bytes, kind, stream->stream.get());
-    if (result == cudaSuccess && !up) result = cudaLaunchHostFunc(stream->stream.get(), runHostMove, &move);
+      result = up ? launchCopy(guard, next, pinned, move.bytes, raw)
+                  : cudaMemcpyAsync(pinned, next, move.bytes, cudaMemcpyDeviceToHost, raw);
+    if (result == cudaSuccess && !up) result = cudaLaunchHostFunc(raw, runHostMove, &move);
     next += move.bytes;
   }
   return commit(stream, std::move(operation), result, op);
 }
 
-// The stream's pinned memory, larger for a large copy. Work in flight holds the one that it uses.
+// What a stream begins with: pinned memory cannot be had on the data path, where it may wait for a kernel that spins.
+Status Runtime::giveStaging(StreamState& stream) {
+  auto& spare = stream.owner->spareStaging;
+  if (!spare.empty()) {
+    stream.staging = std::move(spare.back());
+    spare.pop_back();
+    return ok();
+  }
+  Outcome<std::shared_ptr<Staging>> staging = Staging::allocate(kStagingBytes);
+  if (!staging) return staging.error();
+  stream.staging = std::move(staging.value());
+  return ok();
+}
+
+// The stream's own. A graph may run on another stream at the same time: what it copies through is made while it is
+// recorded, no larger than needed.
 Outcome<std::shared_ptr<Staging>> Runtime::stagingFor(StreamState& stream, std::size_t bytes) {
-  const std::size_t wanted = std::clamp((bytes + kPreferredPieces - 1) / kPreferredPieces, kLeastStaging, kMostStaging);
-  // A graph may run on another stream at the same time: what it copies through is its own.
-  const bool shared = !stream.capture;
-  if (shared && stream.staging && stream.staging->bytes >= wanted) return stream.staging;
-  Outcome<PinnedMemory> memory = allocatePinned(shared ? wanted : std::min(wanted, bytes));
+  if (stream.capture) {
+    const std::size_t vectors = (bytes + kVectorBytes - 1) / kVectorBytes + 1;
+    return Staging::allocate(std::min(kStagingBytes, vectors * kVectorBytes));
+  }
+  if (!stream.staging) {
+    if (const Status given = giveStaging(stream); !given) return given.error();
+  }
+  return stream.staging;
+}
+
+Outcome<std::shared_ptr<Staging>> Staging::allocate(std::size_t bytes) {
+  Outcome<PinnedMemory> memory = allocatePinned(bytes);
   if (!memory) return memory.error();
   auto staging = std::make_shared<Staging>();
   staging->memory = std::move(memory.value());
-  staging->bytes = shared ? wanted : std::min(wanted, bytes);
-  if (shared) stream.staging = staging;
+  staging->bytes = bytes;
   return staging;
+}
+
+Guard Runtime::guardFor(StreamState& stream, DeviceOp op) const {
+  return {boxOf(stream), &stream.owner->cells->words(), op};
 }
 
 }  // namespace nccl_ext

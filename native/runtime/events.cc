@@ -64,7 +64,7 @@ Status Runtime::waitEvent(Handle streamHandle, Handle eventHandle) {
   Outcome<std::shared_ptr<EventState>> event = handles_.find<EventState>(eventHandle, kOp);
   if (!event) return event.error();
   RankState& rank = *stream.value()->owner;
-  if (event.value()->owner->world != rank.world) {
+  if (event.value()->owner->world->root() != rank.world->root()) {
     return fail(ErrorCode::kForeignObject, kOp, "the event belongs to another world than the stream")
         .ofRank(rank.rank)
         .fromPeer(event.value()->owner->rank);

@@ -9,7 +9,9 @@
 #include <chrono>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <unordered_set>
 #include <vector>
@@ -46,6 +48,10 @@ using CudaGraph = std::unique_ptr<std::remove_pointer_t<cudaGraphExec_t>, CudaGr
 
 using Timeout = std::chrono::milliseconds;
 
+// Of a stream. Pieces of this size take the largest typed array (2^32 bytes) with fewer entries than a stream's launch
+// queue has.
+inline constexpr std::size_t kStagingBytes = 10u << 20;
+
 // What disposing and closing add to the deadline of work in flight.
 inline constexpr Timeout kCloseGrace{5'000};
 
@@ -56,9 +62,17 @@ struct World {
   Timeout timeout{0};
   RankIdentity identity;  // of its ranks here, but for their GPUs
   std::unique_ptr<Meeting> meeting;
+  bool oneProcess = false;         // all of its ranks are in this one
+  std::shared_ptr<World> parent;   // that it was split from
   std::vector<RankState*> locals;  // ranks of this process that have not been closed
-  int open = 0;                    // of those, the ones that have not been disposed
+  int open = 0;                    // ranks of this process that have not been disposed
   bool broken = false;             // a rank of this process failed: communicators are aborted, not closed
+  // Worlds that are being split from this one, by name, for the workers of the ranks here.
+  std::mutex partsMutex;
+  std::map<std::string, std::weak_ptr<World>> parts;
+
+  // The world that a launcher or createLocalRanks made.
+  const World* root() const { return parent ? parent->root() : this; }
 };
 
 // What barriers need of a rank; its flags are a window that every peer can write.
@@ -74,6 +88,14 @@ struct ControlBlock {
   }
 };
 
+// Pinned memory through which pageable host memory comes and goes.
+struct Staging {
+  PinnedMemory memory;
+  std::size_t bytes = 0;
+
+  static Outcome<std::shared_ptr<Staging>> allocate(std::size_t bytes);
+};
+
 struct RankState {
   Handle handle = 0;
   int rank = 0;
@@ -81,9 +103,10 @@ struct RankState {
   ProbedDevice gpu;
   std::shared_ptr<World> world;
   std::optional<ErrorRecord> poison;
-  bool opened = false;  // its worker has made the five below, which are the owner's from then on
+  bool opened = false;  // its worker has made what follows, which is the owner's from then on
   bool disposing = false;
-  std::vector<RankIdentity> identities;  // of all ranks
+  int ranksOnGpu = 0;  // of the root world, and the share of this one
+  int smBudget = 0;
   ncclCommProperties properties{};
   std::unique_ptr<PinnedCells> cells;
   CudaEvent lastBarrier;                 // of any stream; the next barrier waits for it
@@ -94,16 +117,21 @@ struct RankState {
   std::unordered_set<EventState*> events;
   std::unordered_set<GraphState*> graphs;
   std::unordered_set<ModuleState*> modules;
+  std::weak_ptr<RankState> parent;                          // that it was split from
+  std::unordered_set<std::shared_ptr<RankState>> children;  // also those that are still being opened, without a world
   std::vector<std::function<void(Status)>> disposeWaiters;
   // Left by disposed objects for the end of the communicator: peers may still reach them.
   std::vector<ncclWindow_t> oldWindows;
   std::vector<DeviceMemory> oldMemory;
+  std::int64_t oldBytes = 0;  // of the user's, in `oldMemory`
+  std::vector<std::shared_ptr<Staging>> spareStaging;  // for the next streams; one from the beginning
   std::vector<LoadedModule> oldModules;
 
   // Touched by the rank's worker; by the owner only while no task is posted.
   std::atomic<bool> stop{false};
-  std::unique_ptr<Comm> comm;
+  int splits = 0;  // made so far
   ControlBlock control;
+  std::unique_ptr<Comm> comm;  // ends before the memory of its windows
   // Last: it ends before what its tasks use.
   std::unique_ptr<Worker> worker;
 };
@@ -149,12 +177,6 @@ struct Capture {
   std::vector<std::shared_ptr<BufferState>> buffers;
   Keeps keeps;
   bool hasBarrier = false;
-};
-
-// Pinned memory through which pageable host memory comes and goes.
-struct Staging {
-  PinnedMemory memory;
-  std::size_t bytes = 0;
 };
 
 struct StreamState {

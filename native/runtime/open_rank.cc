@@ -6,6 +6,7 @@
 
 #include "runtime/barrier.hpp"
 #include "runtime/cuda_error.hpp"
+#include "runtime/moves.hpp"
 #include "runtime/peer_table.hpp"
 
 namespace nccl_ext {
@@ -39,8 +40,7 @@ Status cudaStatus(cudaError_t result, const RankState& rank, const char* what) {
 }
 
 // The table of every rank's flags and, behind it, the epoch.
-Status fillFlagTable(RankState& rank) {
-  const World& world = *rank.world;
+Status fillFlagTable(RankState& rank, const World& world) {
   ControlBlock& control = rank.control;
   std::vector<void*> table;
   control.reachable = true;
@@ -52,44 +52,30 @@ Status fillFlagTable(RankState& rank) {
   return fillPeerTable(control.peers, table, kOp);
 }
 
-// A world of one rank, or one without windows, has flags that nobody else reaches.
-Status openControl(RankState& rank, Clock::time_point deadline) {
-  const World& world = *rank.world;
+std::size_t flagBytesOf(int size) {
+  return static_cast<std::size_t>(size) * sizeof(BarrierFlag);
+}
+
+// Flags that are clear before any peer can reach them.
+Status allocateControl(RankState& rank, const NcclApi& api, int most) {
   ControlBlock& control = rank.control;
-  const auto size = static_cast<std::size_t>(world.size);
-  const std::size_t flagBytes = size * sizeof(BarrierFlag);
-  Outcome<DeviceMemory> flags = DeviceMemory::allocate(*world.api, rank.device, flagBytes, MemoryKind::kSymmetric);
+  Outcome<DeviceMemory> flags = DeviceMemory::allocate(api, rank.device, flagBytesOf(most), MemoryKind::kSymmetric);
   if (!flags) return flags.error();
-  Outcome<DeviceMemory> peers = allocatePeerTable(*world.api, rank.device, size + 1);
+  Outcome<DeviceMemory> peers = allocatePeerTable(api, rank.device, static_cast<std::size_t>(most) + 1);
   if (!peers) return peers.error();
   control.flags = std::move(flags.value());
   control.peers = std::move(peers.value());
-  const Status cleared = cudaStatus(cudaMemset(control.flags.address(), 0, flagBytes), rank, "clearing flags");
+  const Status cleared =
+      cudaStatus(cudaMemset(control.flags.address(), 0, flagBytesOf(most)), rank, "clearing flags");
   if (!cleared) return cleared;
   // cudaMemset returns before the memory is set.
-  const Status done = cudaStatus(cudaStreamSynchronize(cudaStreamLegacy), rank, "clearing flags");
-  if (!done) return done;
-  if (world.size == 1 || !rank.comm->properties().deviceApiSupport) return ok();
-  Outcome<ncclWindow_t> window = rank.comm->registerWindow(control.flags.address(), flagBytes, deadline);
-  // Every rank learns the same: the world goes on without windows and barriers, which then say so.
-  if (!window && window.error().code == ErrorCode::kUnsupported) return ok();
-  if (!window) return window.error();
-  control.window = window.value();
-  return fillFlagTable(rank);
+  return cudaStatus(cudaStreamSynchronize(cudaStreamLegacy), rank, "clearing flags");
 }
 
-// Context, pinned cells, event: what the rank's streams will need. It takes long for a GPU's first rank.
-Status openDevice(RankState& rank) {
+// It takes long for a GPU's first rank.
+Status openContext(RankState& rank) {
   if (Status current = cudaStatus(cudaSetDevice(rank.device), rank, "making it current"); !current) return current;
-  if (Status context = cudaStatus(cudaFree(nullptr), rank, "creating the context"); !context) return context;
-  Outcome<std::unique_ptr<PinnedCells>> cells = PinnedCells::create();
-  if (!cells) return cells.error();
-  rank.cells = std::move(cells.value());
-  cudaEvent_t event = nullptr;
-  if (Status made = cudaStatus(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), rank, "an event"); !made)
-    return made;
-  rank.lastBarrier.reset(event);
-  return ok();
+  return cudaStatus(cudaFree(nullptr), rank, "creating the context");
 }
 
 // Every rank learns who the others are, before anything that waits for them. Processes start at different times, but one
@@ -103,6 +89,7 @@ Status meet(RankState& rank, Clock::time_point deadline) {
   own.multiprocessors = rank.gpu.multiprocessors;
   const Outcome<std::vector<Bytes>> here = world.meeting->gather(rank.rank, {kOp, "here", encode(own)}, wait);
   if (!here) return here.error();
+  std::vector<RankIdentity> identities;
   for (std::size_t peer = 0; peer < here.value().size(); peer++) {
     const std::optional<RankIdentity> identity = decodeIdentity(here.value()[peer]);
     if (!identity) {
@@ -112,23 +99,27 @@ Status meet(RankState& rank, Clock::time_point deadline) {
           .ofRank(rank.rank)
           .fromPeer(static_cast<int>(peer));
     }
-    rank.identities.push_back(*identity);
+    identities.push_back(*identity);
   }
-  if (const auto misfit = misfitOf(rank.identities, rank.rank)) return *misfit;
+  if (const auto misfit = misfitOf(identities, rank.rank)) return *misfit;
+  rank.ranksOnGpu = ranksOnGpuOf(identities, rank.rank);
+  rank.smBudget = smBudgetOf(identities, rank.rank);
   return ok();
 }
 
 Status tryOpen(RankState& rank, Clock::time_point deadline) {
   World& world = *rank.world;
   if (Status met = meet(rank, deadline); !met) return met;
-  if (Status device = openDevice(rank); !device) return device;
+  if (Status context = openContext(rank); !context) return context;
+  if (Status memory = allocateRank(rank, *world.api, world.size); !memory) return memory;
   if (Status loaded = cudaStatus(preloadBarrier(), rank, "loading kernels"); !loaded) return loaded;
+  if (Status loaded = cudaStatus(preloadMoves(), rank, "loading kernels"); !loaded) return loaded;
   Outcome<ncclUniqueId> id = shareUniqueId(rank, deadline);
   if (!id) return id.error();
   rank.comm = std::make_unique<Comm>(*world.api, rank.stop);
   if (Status opened = rank.comm->open(id.value(), rank.rank, world.size, deadline); !opened) return opened;
   rank.properties = rank.comm->properties();
-  if (Status control = openControl(rank, deadline); !control) return control;
+  if (Status connected = connectRank(rank, world, deadline); !connected) return connected;
   // Nobody's barrier may arrive before everybody's flags are clear.
   const Outcome<std::vector<Bytes>> ready = world.meeting->gather(rank.rank, {kOp, "ready", {}}, deadline);
   return ready ? ok() : Status(ready.error());
@@ -140,6 +131,34 @@ Status openRank(RankState& rank, Clock::time_point deadline) {
   Status opened = tryOpen(rank, deadline);
   if (!opened) rank.world->meeting->leave(rank.rank, opened.error());
   return opened;
+}
+
+// Pinned cells, event, flags: what the rank's streams will need.
+Status allocateRank(RankState& rank, const NcclApi& api, int most) {
+  Outcome<std::unique_ptr<PinnedCells>> cells = PinnedCells::create();
+  if (!cells) return cells.error();
+  rank.cells = std::move(cells.value());
+  cudaEvent_t event = nullptr;
+  if (Status made = cudaStatus(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), rank, "an event"); !made)
+    return made;
+  rank.lastBarrier.reset(event);
+  Outcome<std::shared_ptr<Staging>> staging = Staging::allocate(kStagingBytes);
+  if (!staging) return staging.error();
+  rank.spareStaging.push_back(std::move(staging.value()));
+  return allocateControl(rank, api, most);
+}
+
+// A world of one rank, or one without windows, has flags that nobody else reaches.
+Status connectRank(RankState& rank, const World& world, Clock::time_point deadline) {
+  ControlBlock& control = rank.control;
+  if (world.size == 1 || !rank.comm->properties().deviceApiSupport) return ok();
+  Outcome<ncclWindow_t> window =
+      rank.comm->registerWindow(control.flags.address(), flagBytesOf(world.size), deadline);
+  // Every rank learns the same: the world goes on without windows and barriers, which then say so.
+  if (!window && window.error().code == ErrorCode::kUnsupported) return ok();
+  if (!window) return window.error();
+  control.window = window.value();
+  return fillFlagTable(rank, world);
 }
 
 Status closeRank(RankState& rank, bool broken, Clock::time_point deadline) {
@@ -156,6 +175,7 @@ Status closeRank(RankState& rank, bool broken, Clock::time_point deadline) {
   }
   rank.oldWindows.clear();
   rank.oldMemory.clear();
+  rank.spareStaging.clear();
   rank.oldModules.clear();
   rank.control = ControlBlock();
   return closed;

@@ -10,6 +10,12 @@ namespace nccl_ext {
 // too.
 Status openRank(RankState& rank, Clock::time_point deadline);
 
+// The two halves of what follows the context, for ranks that are split from others. Memory, as much as a world of `most`
+// ranks needs: waits for nobody.
+Status allocateRank(RankState& rank, const NcclApi& api, int most);
+// What peers reach of it, through the rank's open communicator: collective over `world`.
+Status connectRank(RankState& rank, const World& world, Clock::time_point deadline);
+
 // Windows, communicator and memory, in this order. `broken`: without the peers.
 Status closeRank(RankState& rank, bool broken, Clock::time_point deadline);
 

@@ -38,15 +38,24 @@ Status Runtime::abortRank(Handle handle, const std::string& reason) {
       fail(ErrorCode::kAborted, "abort", "rank " + std::to_string(rank.rank) + " was aborted: " + reason)
           .ofRank(rank.rank);
   poison(rank, error);
-  rank.stop = true;
-  rank.world->meeting->leave(rank.rank, error);
-  tellLocals(*rank.world, rank.rank);
+  abortWaits(rank, error);
   return ok();
 }
 
-std::optional<ErrorRecord> Runtime::poisonOf(Handle handle) const {
+// Ends what this rank and its children wait for, on the host and at the other ranks of this process.
+void Runtime::abortWaits(RankState& rank, const ErrorRecord& reason) {
+  rank.stop = true;
+  for (const Rank& child : rank.children) abortWaits(*child, reason);
+  if (!rank.world) return;
+  rank.world->meeting->leave(rank.rank, reason);
+  tellLocals(*rank.world, rank.rank);
+}
+
+std::optional<ErrorRecord> Runtime::poisonOf(Handle handle) {
   Outcome<Rank> rank = handles_.find<RankState>(handle, "poisonOf");
-  return rank ? rank.value()->poison : rank.error();
+  if (!rank) return rank.error();
+  notice(*rank.value());
+  return rank.value()->poison;
 }
 
 Outcome<DeviceInfo> Runtime::deviceOf(Handle handle) const {
@@ -57,8 +66,8 @@ Outcome<DeviceInfo> Runtime::deviceOf(Handle handle) const {
                     rank.gpu.name,
                     rank.gpu.uuid,
                     rank.gpu.multiprocessors,
-                    ranksOnGpuOf(rank.identities, rank.rank),
-                    smBudgetOf(rank.identities, rank.rank)};
+                    rank.ranksOnGpu,
+                    rank.smBudget};
 }
 
 Outcome<Facts> Runtime::factsOf(Handle handle) const {
@@ -99,18 +108,39 @@ void Runtime::disposeRank(Handle handle, DoneStatus done) {
   rank->disposeWaiters.push_back(std::move(done));
   if (rank->disposing) return;
   rank->disposing = true;
-  whenIdle(rank, [this, rank] {
-    const auto finish = [waiters = std::exchange(rank->disposeWaiters, {})](const Status& status) {
-      for (const DoneStatus& waiter : waiters) waiter(status);
-    };
-    releaseObjects(*rank);
-    handles_.remove(rank->handle);
-    if (--rank->world->open > 0) {
-      rank->world->meeting->leave(rank->rank, disposed(*rank));
-      return finish(ok());
-    }
-    closeRanks(rank->world, finish);
+  disposeChildren(rank, [this, rank](const Status& children) {
+    whenIdle(rank, [this, rank, children] { disposeDrained(rank, children); });
   });
+}
+
+// One that is still being opened is disposed when it is (split.cc).
+void Runtime::disposeChildren(const Rank& rank, std::function<void(Status)> done) {
+  std::vector<Rank> open;
+  for (const Rank& child : rank->children) {
+    if (child->opened) open.push_back(child);
+  }
+  if (open.empty()) return done(ok());
+  const auto left = std::make_shared<std::pair<std::size_t, Status>>(open.size(), ok());
+  for (const Rank& child : open) {
+    disposeRank(child->handle, [left, done](const Status& status) {
+      if (left->second && !status) left->second = status;
+      if (--left->first == 0) done(left->second);
+    });
+  }
+}
+
+void Runtime::disposeDrained(const Rank& rank, Status children) {
+  const auto finish = [waiters = std::exchange(rank->disposeWaiters, {}), children](const Status& status) {
+    for (const DoneStatus& waiter : waiters) waiter(children ? status : children);
+  };
+  releaseObjects(*rank);
+  handles_.remove(rank->handle);
+  if (const Rank parent = rank->parent.lock()) parent->children.erase(rank);
+  if (--rank->world->open > 0) {
+    rank->world->meeting->leave(rank->rank, disposed(*rank));
+    return finish(ok());
+  }
+  closeRanks(rank->world, finish);
 }
 
 // Calls `settle` when the rank's streams are empty, or its deadline has passed: kernels end by theirs.
@@ -129,14 +159,20 @@ void Runtime::whenIdle(const Rank& rank, std::function<void()> settle) {
   });
 }
 
-// Drops what the rank owns. Memory and windows stay until the communicators are closed: peers may still reach them.
+// Drops what the rank owns. Windows and their memory stay until the communicators are closed: peers may still reach
+// them. Everything else goes at once.
 void Runtime::releaseObjects(RankState& rank) {
   const DeviceGuard guard(rank.device);
+  // Work that did not end by its deadline may still use memory.
+  bool drained = true;
+  for (const StreamState* stream : rank.streams) drained = drained && stream->queue.empty();
   for (GraphState* graph : std::exchange(rank.graphs, {})) handles_.remove(graph->handle);
   for (StreamState* stream : std::exchange(rank.streams, {})) {
     poller_.forget(stream);
     // Work that did not end by its deadline: who waits for it learns that, and nothing holds the stream any more.
     if (!stream->queue.empty()) failStream(*stream, disposed(rank));
+    // Unlocking pages may wait for kernels too.
+    if (stream->staging) reaper_->post([staging = std::exchange(stream->staging, nullptr)] {});
     handles_.remove(stream->handle);
   }
   for (EventState* event : std::exchange(rank.events, {})) handles_.remove(event->handle);
@@ -150,8 +186,15 @@ void Runtime::releaseObjects(RankState& rank) {
     handles_.remove(window->handle);
   }
   for (BufferState* buffer : std::exchange(rank.buffers, {})) {
-    allocatedBytes_ -= static_cast<std::int64_t>(buffer->memory.ownBytes());
-    rank.oldMemory.push_back(std::move(buffer->memory));
+    const auto bytes = static_cast<std::int64_t>(buffer->memory.ownBytes());
+    allocatedBytes_ -= bytes;
+    dyingBytes_->fetch_add(bytes);
+    if (drained && buffer->windows == 0 && buffer->leaving == 0) {
+      reap(*buffer);
+    } else {
+      rank.oldBytes += bytes;
+      rank.oldMemory.push_back(std::move(buffer->memory));
+    }
     handles_.remove(buffer->handle);
   }
 }

@@ -53,6 +53,12 @@ struct DeviceInfo {
   int smBudget = 0;  // SMs that the work in flight of this rank may hold
 };
 
+struct SplitRank {
+  Handle handle = 0;
+  int rank = 0;
+  int size = 0;
+};
+
 // Names and words for people, in this order.
 using Facts = std::vector<std::pair<std::string, std::string>>;
 
@@ -99,10 +105,13 @@ class Runtime {
   // ranks.cc
   Status abortRank(Handle rank, const std::string& reason);
   void disposeRank(Handle rank, DoneStatus done);
-  std::optional<ErrorRecord> poisonOf(Handle rank) const;
+  std::optional<ErrorRecord> poisonOf(Handle rank);
   Outcome<DeviceInfo> deviceOf(Handle rank) const;
   Outcome<Facts> factsOf(Handle rank) const;
   void exchange(Handle rank, const std::string& topic, Bytes payload, Done<std::vector<Bytes>> done);
+
+  // split.cc
+  void splitRank(Handle rank, std::int64_t color, std::int64_t key, Done<std::optional<SplitRank>> done);
 
   // buffers.cc
   Outcome<Handle> allocate(Handle rank, std::int64_t bytes, MemoryKind kind);
@@ -166,11 +175,12 @@ class Runtime {
 
   // state.cc: the checks that nearly every call begins with
   Outcome<Rank> rankOf(Handle handle, const char* op) const;
-  Outcome<Stream> streamOf(Handle handle, const char* op) const;
+  Outcome<Stream> streamOf(Handle handle, const char* op);
   Outcome<Buffer> bufferFor(Handle handle, const RankState& owner, std::int64_t offset, std::int64_t bytes,
                             const char* op) const;
   std::optional<ErrorRecord> unusable(const RankState& rank, const char* op) const;
   static ErrorRecord disposed(const RankState& rank);
+  void notice(RankState& rank);
   void poison(RankState& rank, const ErrorRecord& reason);
   void tellLocals(World& world, int lost);
 
@@ -200,6 +210,8 @@ class Runtime {
   enum class Direction { kUpload, kDownload };
   Status enqueueHostCopy(Handle stream, Handle buffer, std::int64_t offset, HostSpan host, Direction direction);
   Outcome<std::shared_ptr<Staging>> stagingFor(StreamState& stream, std::size_t bytes);
+  Status giveStaging(StreamState& stream);
+  Guard guardFor(StreamState& stream, DeviceOp op) const;
 
   // worlds.cc
   Outcome<std::shared_ptr<World>> prepareWorld(int size, Timeout timeout, int sms, const char* op);
@@ -208,6 +220,9 @@ class Runtime {
   void awaitDrained();
 
   // ranks.cc
+  void abortWaits(RankState& rank, const ErrorRecord& reason);
+  void disposeChildren(const Rank& rank, std::function<void(Status)> done);
+  void disposeDrained(const Rank& rank, Status children);
   void whenIdle(const Rank& rank, std::function<void()> settle);
   void releaseObjects(RankState& rank);
 

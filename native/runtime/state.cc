@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The checks that nearly every call begins with, and how a rank becomes unusable.
 #include "runtime/runtime.hpp"
+#include "runtime/status_text.hpp"
 
 namespace nccl_ext {
 
@@ -22,10 +23,12 @@ Outcome<Runtime::Rank> Runtime::rankOf(Handle handle, const char* op) const {
   return rank;
 }
 
-Outcome<Runtime::Stream> Runtime::streamOf(Handle handle, const char* op) const {
+Outcome<Runtime::Stream> Runtime::streamOf(Handle handle, const char* op) {
   Outcome<Stream> stream = handles_.find<StreamState>(handle, op);
   if (!stream) return stream;
-  if (const auto error = unusable(*stream.value()->owner, op)) return *error;
+  RankState& rank = *stream.value()->owner;
+  notice(rank);
+  if (const auto error = unusable(rank, op)) return *error;
   return stream;
 }
 
@@ -62,11 +65,30 @@ ErrorRecord Runtime::disposed(const RankState& rank) {
   return fail(ErrorCode::kDisposed, "dispose", "rank " + std::to_string(rank.rank) + " was disposed").ofRank(rank.rank);
 }
 
+// Whether a kernel of the rank has failed and why, before anybody asked for the record.
+void Runtime::notice(RankState& rank) {
+  if (rank.poison || !rank.opened || observe<kSystem>(rank.cells->words().drained) == 0) return;
+  const auto look = [&rank, this](DeviceStatus& box) {
+    if (rank.poison || observe<kSystem>(box.code) == 0) return;
+    const ErrorRecord record = recordOf(box, rank.rank);
+    if (poisons(record)) poison(rank, record);
+  };
+  for (StreamState* stream : rank.streams) {
+    look(*stream->box);
+    for (const auto& graph : stream->launched) look(*graph->content.box);
+  }
+}
+
 void Runtime::poison(RankState& rank, const ErrorRecord& reason) {
   if (rank.poison) return;
   rank.poison = reason;
-  rank.world->broken = true;
+  // A child whose parent is out of step with the others cannot be trusted to be in step; host calls of it end too.
+  for (const Rank& child : rank.children) {
+    poison(*child, reason);
+    if (child->world) child->world->meeting->leave(child->rank, reason);
+  }
   if (!rank.opened) return;
+  rank.world->broken = true;
   // Kernels that wait now, or are launched by graphs later, end at once.
   RankWords& words = rank.cells->words();
   if (peek<kSystem>(words.stop) != 0) return;

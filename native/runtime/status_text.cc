@@ -8,6 +8,14 @@ std::string nameOf(DeviceOp op) {
   switch (op) {
     case DeviceOp::kBarrier:
       return "barrier";
+    case DeviceOp::kCopy:
+      return "copy";
+    case DeviceOp::kFill:
+      return "fill";
+    case DeviceOp::kUpload:
+      return "upload";
+    case DeviceOp::kDownload:
+      return "download";
     case DeviceOp::kKernel:
     case DeviceOp::kNone:
       break;
@@ -41,9 +49,14 @@ ErrorCode codeOf(const DeviceStatus& status) {
   return users && !mayReport(code) ? ErrorCode::kKernel : code;
 }
 
+std::string skippedText(const DeviceStatus& status) {
+  const bool ran = status.seen == static_cast<std::uint64_t>(Skipped::kRanAllTheSame);
+  return ran ? " ran behind a failure, and what it wrote is not to be used" : " was skipped";
+}
+
 }  // namespace
 
-ErrorRecord recordOf(const DeviceStatus& status, int rank) {
+ErrorRecord recordOf(const DeviceStatus& status, int rank, const std::string& since) {
   const ErrorCode code = codeOf(status);
   const std::string op = nameOf(static_cast<DeviceOp>(status.op));
   const std::string self = "rank " + std::to_string(rank), peer = "rank " + std::to_string(status.peer);
@@ -56,9 +69,9 @@ ErrorRecord recordOf(const DeviceStatus& status, int rank) {
   } else if (code == ErrorCode::kRankLost) {
     detail = self + " waited in " + op + " for " + peer + ", which was aborted or disposed";
   } else if (code == ErrorCode::kAborted) {
-    detail = self + " was aborted while it waited in " + op;
+    detail = self + " was aborted before " + op + " was done";
   } else if (code == ErrorCode::kPoisoned) {
-    detail = op + " was skipped: " + self + " is unusable since an earlier error";
+    detail = op + skippedText(status) + ": " + self + " is unusable since " + since;
   } else if (code == ErrorCode::kKernel || code == ErrorCode::kInvalidArgument || code == ErrorCode::kOutOfBounds) {
     const std::string about = status.peer >= 0 ? " about " + peer : "";
     detail = "a kernel of " + self + " reported an error" + about + ": it expected " + std::to_string(status.expected) +

@@ -3,11 +3,11 @@
 #pragma once
 
 #include "runtime/error.hpp"
-#include "runtime/shared/status.hpp"
+#include "runtime/shared/guarded.hpp"
 
 namespace nccl_ext {
 
-// `rank` is the one whose kernel wrote it.
-ErrorRecord recordOf(const DeviceStatus& status, int rank);
+// `rank` is the one whose kernel wrote it; `since` says what made it unusable, where a record only says that it is.
+ErrorRecord recordOf(const DeviceStatus& status, int rank, const std::string& since = "an earlier error");
 
 }  // namespace nccl_ext

@@ -57,6 +57,12 @@ Outcome<Handle> Runtime::addStream(const Rank& rank, CudaStream cuda, const char
   stream->box = rank->cells->take();
   if (stream->box == nullptr)
     return fail(ErrorCode::kOutOfMemory, op, "no pinned memory for the stream's error record").ofRank(rank->rank);
+  if (const Status staged = giveStaging(*stream); !staged) {
+    rank->cells->give(stream->box);
+    ErrorRecord error = staged.error();
+    error.rank = rank->rank;
+    return error;
+  }
   stream->handle = handles_.add(stream);
   rank->streams.insert(stream.get());
   return stream->handle;
@@ -78,6 +84,7 @@ Status Runtime::freeStream(Handle handle) {
   if (rank.barrierStream == stream.get()) rank.barrierStream = nullptr;
   rank.streams.erase(stream.get());
   rank.cells->give(stream->box);
+  if (stream->staging) rank.spareStaging.push_back(std::exchange(stream->staging, nullptr));
   handles_.remove(handle);
   return ok();
 }
@@ -238,7 +245,10 @@ std::optional<ErrorRecord> Runtime::takeError(StreamState& stream) {
   const int rank = stream.owner->rank;
   const auto take = [&](DeviceStatus& box) {
     if (observe<kSystem>(box.code) == 0) return;
-    const ErrorRecord record = recordOf(box, rank);
+    notice(*stream.owner);
+    const auto& poisoned = stream.owner->poison;
+    ErrorRecord record = poisoned ? recordOf(box, rank, poisoned->detail) : recordOf(box, rank);
+    if (poisoned && record.code == ErrorCode::kPoisoned) record.peer = poisoned->peer;
     clear(box);
     if (poisons(record)) poison(*stream.owner, record);
     if (!first) first = record;

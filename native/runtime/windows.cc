@@ -6,20 +6,13 @@
 #include "runtime/cuda_error.hpp"
 #include "runtime/peer_table.hpp"
 #include "runtime/runtime.hpp"
+#include "runtime/verdict.hpp"
 #include "runtime/window_memory.hpp"
 
 namespace nccl_ext {
 namespace {
 
 constexpr const char* kOp = "registerWindow";
-
-// What a rank brings: empty when its buffer is fine, else the code and why it is not.
-Bytes verdictOf(const std::optional<ErrorRecord>& problem) {
-  if (!problem) return {};
-  Bytes verdict{static_cast<std::uint8_t>(problem->code)};
-  verdict.insert(verdict.end(), problem->detail.begin(), problem->detail.end());
-  return verdict;
-}
 
 std::optional<ErrorRecord> problemOf(const Outcome<std::shared_ptr<BufferState>>& buffer, const RankState& rank) {
   if (!buffer) return buffer.error();
@@ -29,22 +22,6 @@ std::optional<ErrorRecord> problemOf(const Outcome<std::shared_ptr<BufferState>>
                 "NCCL cannot make windows on the GPU of rank " + std::to_string(rank.rank))
         .ofRank(rank.rank)
         .helped("`npx nccl-ext doctor` shows which GPUs reach each other.");
-  }
-  return std::nullopt;
-}
-
-// A rank reports its own problem; one that has none, that of the first rank that has.
-std::optional<ErrorRecord> refusal(const std::vector<Bytes>& verdicts, const std::optional<ErrorRecord>& own,
-                                   int rank) {
-  if (own) return own;
-  for (std::size_t peer = 0; peer < verdicts.size(); peer++) {
-    const Bytes& verdict = verdicts[peer];
-    if (verdict.empty()) continue;
-    return fail(static_cast<ErrorCode>(verdict[0]), kOp,
-                "rank " + std::to_string(peer) + " could not take part in " + kOp + ": " +
-                    std::string(verdict.begin() + 1, verdict.end()))
-        .ofRank(rank)
-        .fromPeer(static_cast<int>(peer));
   }
   return std::nullopt;
 }
@@ -72,7 +49,7 @@ Attempt registerOnAll(RankState& rank, const Outcome<std::shared_ptr<BufferState
   if (!problem && !table) problem = table.error();
   Outcome<std::vector<Bytes>> verdicts = world.meeting->gather(rank.rank, {kOp, kOp, verdictOf(problem)}, deadline);
   if (!verdicts) return {verdicts.error(), verdicts.error().code == ErrorCode::kDisagreement};
-  if (const auto refused = refusal(verdicts.value(), problem, rank.rank)) return {*refused, true};
+  if (const auto refused = refusalOf(kOp, verdicts.value(), problem, rank.rank)) return {*refused, true};
   const DeviceGuard guard(rank.device);
   const DeviceMemory& memory = buffer.value()->memory;
   Registered out;

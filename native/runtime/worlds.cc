@@ -86,6 +86,7 @@ void Runtime::createLocalRanks(const LocalRanksConfig& config, Done<std::vector<
   Outcome<std::shared_ptr<World>> prepared = prepareWorld(config.ranks, config.timeout, config.sms, kOp);
   if (!prepared) return done(prepared.error());
   const std::shared_ptr<World>& world = prepared.value();
+  world->oneProcess = true;
   world->meeting = std::make_unique<LocalMeeting>(config.ranks);
   const int devices = static_cast<int>(devices_.size());
   std::vector<Rank> ranks;
@@ -179,6 +180,7 @@ void Runtime::closeRanks(const std::shared_ptr<World>& world, std::function<void
         if (!closed && closing->status) closing->status = closed;
         if (--closing->waiting > 0) return;
         for (RankState* dead : closing->ranks) {
+          dyingBytes_->fetch_sub(dead->oldBytes);
           dead->world->meeting->leave(dead->rank, disposed(*dead));
           ranks_.erase(
               std::find_if(ranks_.begin(), ranks_.end(), [dead](const Rank& one) { return one.get() == dead; }));
@@ -208,6 +210,7 @@ void Runtime::shutdown() {
         fail(ErrorCode::kAborted, "shutdown", "the environment of rank " + std::to_string(rank->rank) + " ended")
             .ofRank(rank->rank);
     rank->stop = true;
+    for (const Rank& child : rank->children) child->stop = true;
     poison(*rank, error);
     rank->world->meeting->leave(rank->rank, error);
     poller_.forget(rank.get());

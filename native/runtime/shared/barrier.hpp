@@ -14,7 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "runtime/shared/status.hpp"
+#include "runtime/shared/guarded.hpp"
 
 namespace nccl_ext {
 
@@ -37,6 +37,10 @@ struct BarrierArgs {
 
 // Why a wait ended.
 enum class WaitEnd : std::int32_t { kArrived, kExpired, kStopped };
+
+NCCL_EXT_HD inline Guard guardOf(const BarrierArgs& args) {
+  return {args.status, args.words, DeviceOp::kBarrier};
+}
 
 // Tells `peer` that this rank has come. // B1 release
 NCCL_EXT_HD inline void announce(const BarrierArgs& args, int peer, std::uint64_t epoch) {

@@ -18,7 +18,10 @@ std::uint64_t nanoseconds() {
 
 void runBarrier(const BarrierArgs& args) {
   const std::uint64_t epoch = ++*args.epoch;
-  if (peek<kSystem>(args.words->drained) != 0) return;
+  if (peek<kSystem>(args.words->drained) != 0) {
+    const Guard guard = guardOf(args);
+    return reportSkipped(guard, skipReason(guard), Skipped::kUntouched);
+  }
   for (int peer = 0; peer < args.size; peer++) announce(args, peer, epoch);
   const std::uint64_t deadline = nanoseconds() + args.timeoutNs;
   int first = args.size, missing = 0;
@@ -31,8 +34,8 @@ void runBarrier(const BarrierArgs& args) {
     worst = std::max(worst, end);
   }
   if (missing == 0) return;
-  publish<kSystem>(args.words->drained, 1);
   report(*args.status, failureOf(args, worst, first, missing, epoch));
+  publish<kSystem>(args.words->drained, 1);
 }
 
 }  // namespace

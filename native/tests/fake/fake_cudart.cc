@@ -48,6 +48,7 @@ namespace {
 
 constexpr std::size_t kDeviceBytes = std::size_t{1} << 40;
 std::atomic<int> live{0};
+std::atomic<int> pinnedSoFar{0};
 std::mutex pinnedMutex;
 std::map<const char*, std::size_t> pinned;  // by first byte
 thread_local cudaError_t lastError = cudaSuccess;
@@ -125,6 +126,10 @@ int liveObjects() {
   return live;
 }
 
+int pinnedAllocations() {
+  return pinnedSoFar;
+}
+
 }  // namespace nccl_ext::fake
 
 using nccl_ext::fake::launch;
@@ -182,6 +187,7 @@ cudaError_t cudaFree(void* address) {
 }
 cudaError_t cudaHostAlloc(void** address, std::size_t bytes, unsigned) {
   *address = allocate(bytes);
+  pinnedSoFar++;
   const std::lock_guard<std::mutex> lock(pinnedMutex);
   pinned[static_cast<const char*>(*address)] = bytes;
   return cudaSuccess;

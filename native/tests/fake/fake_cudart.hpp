@@ -15,4 +15,7 @@ cudaError_t launch(cudaStream_t stream, std::function<void()> work);
 // Streams, events, graphs, and allocations that are alive: 0 when everything was freed.
 int liveObjects();
 
+// Calls of cudaHostAlloc so far.
+int pinnedAllocations();
+
 }  // namespace nccl_ext::fake

@@ -22,10 +22,19 @@ __attribute__((used)) static const char fakeNcclBanner[] = "NCCL version 2.30.7+
 
 namespace {
 
+struct FakeWorld;
+
+// What ranks ask for in one split: (color, key) by rank, and the worlds that come of it by color.
+struct FakeSplit {
+  std::map<int, std::pair<int, int>> asked;
+  std::map<int, std::shared_ptr<FakeWorld>> made;
+};
+
 struct FakeWorld {
   int size = 0;
   int joined = 0;
   std::vector<std::map<int, void*>> windows;  // by number: address by rank
+  std::vector<FakeSplit> splits;              // by number
 };
 
 std::mutex mutex;
@@ -46,6 +55,8 @@ struct ncclComm {
   int windows = 0;              // registered so far
   std::set<ncclWindow_t> open;  // a communicator that is aborted takes its windows along
   std::vector<std::pair<ncclWindow_t*, ncclWindow_t>> promised;  // where a handle goes once every rank has registered
+  std::size_t splits = 0;                                        // asked for so far
+  ncclComm_t* child = nullptr;                                   // where that of the last one goes
 };
 
 namespace {
@@ -56,7 +67,26 @@ bool isDone(const ncclComm& comm) {
   for (int window = 0; window < comm.windows; window++) {
     done = done && static_cast<int>(comm.world->windows[static_cast<std::size_t>(window)].size()) == comm.size;
   }
+  for (std::size_t split = 0; split < comm.splits; split++)
+    done = done && static_cast<int>(comm.world->splits[split].asked.size()) == comm.size;
   return done;
+}
+
+// The child of a split that every rank has asked for.
+ncclComm_t childOf(const ncclComm& comm) {
+  FakeSplit& split = comm.world->splits[comm.splits - 1];
+  const auto [color, key] = split.asked[comm.rank];
+  if (color == NCCL_SPLIT_NOCOLOR) return nullptr;
+  int rank = 0, size = 0;
+  for (const auto& [peer, ask] : split.asked) {
+    if (ask.first != color) continue;
+    size++;
+    rank += std::make_pair(ask.second, peer) < std::make_pair(key, comm.rank) ? 1 : 0;
+  }
+  auto& world = split.made[color];
+  if (!world) world = std::make_shared<FakeWorld>();
+  world->size = world->joined = size;
+  return new ncclComm{world, rank, size, 0, {}, {}, 0, nullptr};
 }
 
 }  // namespace
@@ -92,7 +122,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int size, ncclUniqueId id,
   if (!world) world = std::make_shared<FakeWorld>();
   world->size = size;
   world->joined++;
-  *comm = new ncclComm{world, rank, size, 0, {}, {}};
+  *comm = new ncclComm{world, rank, size, 0, {}, {}, 0, nullptr};
   return ncclInProgress;
 }
 
@@ -101,8 +131,18 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* state) {
   *state = isDone(*comm) ? ncclSuccess : ncclInProgress;
   if (*state == ncclSuccess) {
     for (const auto& [place, window] : std::exchange(comm->promised, {})) *place = window;
+    if (ncclComm_t* place = std::exchange(comm->child, nullptr)) *place = childOf(*comm);
   }
   return ncclSuccess;
+}
+
+ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* child, ncclConfig_t*) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  auto& splits = comm->world->splits;
+  if (splits.size() <= comm->splits) splits.resize(comm->splits + 1);
+  splits[comm->splits++].asked[comm->rank] = {color, key};
+  comm->child = child;
+  return ncclInProgress;
 }
 
 ncclResult_t ncclCommFinalize(ncclComm_t comm) {

@@ -58,6 +58,7 @@ run_step() {
     smoke-memcheck | smoke-racecheck | smoke-synccheck) step "$1" 240 "$tests/gpu/sanitize.sh" "${1#smoke-}" smoke-rank.mjs ;;
     memcheck-planted) step memcheck-planted 240 "$tests/gpu/planted.sh" ;;
     smoke-*) test_file "$1" 240 gpu/smoke "TEST_RANKS=${1#smoke-}" ;;
+    split-*) test_file "$1" 150 gpu/split "TEST_RANKS=${1#split-}" ;;
     world-*) test_file "$1" 120 gpu/world "TEST_RANKS=${1#world-}" ;;
     foreign) test_file foreign 200 gpu/foreign-memory ;;
     run) step run 100 node node_modules/@nccl-ext/cli/bin/nccl-ext.mjs run -n 4 "$tests/gpu/rank.mjs"; cat "$OUT/run.log" ;;
@@ -70,7 +71,7 @@ run_step() {
   esac
 }
 
-for name in ${*:-machine doctor binding world-2 world-4 world-8 smoke-2 smoke-4 smoke-8 smoke-processes foreign bad-input processes launch launchers lifetime pytorch}; do run_step "$name"; done
+for name in ${*:-machine doctor binding world-2 world-4 world-8 split-2 split-4 smoke-2 smoke-4 smoke-8 smoke-processes foreign bad-input processes launch launchers lifetime pytorch}; do run_step "$name"; done
 echo '== results'
 printf '%s\n' "${results[@]}"
 exit $status

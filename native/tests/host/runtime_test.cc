@@ -52,7 +52,7 @@ TEST(Runtime, RefusesWrongConfigurations) {
 
 TEST(Runtime, CopiesBetweenHostAndDeviceInPieces) {
   // Three pieces of staging and a rest.
-  const Bytes sent = pattern((13u << 20) + 5);
+  const Bytes sent = pattern((31u << 20) + 5);
   OneRank one(static_cast<std::int64_t>(sent.size()));
   Bytes up = sent, down(sent.size());
   ASSERT_TRUE(one.runtime.enqueueUpload(one.stream, one.buffer, 0, spanOf(up)));
@@ -179,6 +179,49 @@ TEST(Runtime, RefusesObjectsOfAnotherRank) {
   EXPECT_EQ(codeOf(harness.runtime.recordEvent(event, stream)), ErrorCode::kForeignObject);
   EXPECT_TRUE(harness.runtime.waitEvent(stream, event)) << "ranks of one world may wait for each other's events";
   harness.dispose(ranks);
+}
+
+TEST(Runtime, FreesTheMemoryOfADisposedRankAtOnceUnlessPeersReachIt) {
+  Harness harness;
+  const auto ranks = harness.ranks(2);
+  std::vector<Handle> windowed;
+  for (const Handle rank : ranks) {
+    (void)valueOf(harness.runtime.allocate(rank, 1000, MemoryKind::kPlain));
+    (void)valueOf(harness.runtime.allocate(rank, 2000, MemoryKind::kSymmetric));
+    windowed.push_back(valueOf(harness.runtime.allocate(rank, 4000, MemoryKind::kSymmetric)));
+  }
+  std::size_t made = 0;
+  for (std::size_t rank = 0; rank < 2; rank++) {
+    harness.runtime.registerWindow(ranks[rank], windowed[rank], [&](const Outcome<Handle>& window) {
+      EXPECT_TRUE(window);
+      made++;
+    });
+  }
+  harness.until([&] { return made == 2; });
+  const int before = fake::liveObjects();
+  (void)valueOf(harness.runtime.createStream(ranks[0]));
+  harness.dispose({ranks[0]});
+  harness.until([&] { return harness.runtime.memoryUsage().reservedBytes == 7000 + 4000; });
+  EXPECT_LT(fake::liveObjects(), before) << "also what its stream staged through";
+  harness.dispose({ranks[1]});
+  harness.until([&] { return harness.runtime.memoryUsage().reservedBytes == 0; });
+}
+
+TEST(Runtime, AllocatesNothingPinnedOnTheDataPath) {
+  OneRank one(32 << 20);
+  const Handle other = valueOf(one.runtime.createStream(one.rank));
+  Bytes host(32 << 20);
+  const int before = fake::pinnedAllocations();
+  for (const Handle stream : {one.stream, other}) {
+    ASSERT_TRUE(one.runtime.enqueueUpload(stream, one.buffer, 0, spanOf(host)));
+    ASSERT_TRUE(one.runtime.enqueueDownload(stream, spanOf(host), one.buffer, 0));
+    ASSERT_TRUE(one.synchronize(stream));
+  }
+  EXPECT_EQ(fake::pinnedAllocations(), before);
+  // Streams that come and go use the same.
+  ASSERT_TRUE(one.runtime.freeStream(other));
+  (void)valueOf(one.runtime.createStream(one.rank));
+  EXPECT_EQ(fake::pinnedAllocations(), before);
 }
 
 TEST(Runtime, DescribesTheGpuAndItsShare) {

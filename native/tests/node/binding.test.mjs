@@ -56,6 +56,27 @@ describe('the runtime object', () => {
     });
   });
 
+  it('settles what is pending with ERR_DISPOSED when it is disposed', async () => {
+    const backend = addon.createBackend('0.0.0');
+    const { runtime } = backend;
+    const ranks = take(await runtime.createLocalRanks({ ranks: 2, timeoutMs: 60_000, workers: 0, sms: 0 }));
+    const stream = take(runtime.createStream(ranks[0]));
+    const event = take(runtime.createEvent(ranks[0]));
+    runtime.enqueueBarrier(stream);
+    runtime.recordEvent(event, stream);
+    const pending = [
+      runtime.synchronize(stream),
+      runtime.synchronizeEvent(event),
+      runtime.exchange(ranks[0], 'alone', new Uint8Array()),
+      runtime.registerWindow(ranks[0], take(runtime.allocate(ranks[0], 64, 'symmetric'))),
+      runtime.splitRank(ranks[1], 0, 0),
+      runtime.disposeRank(ranks[1]),
+    ];
+    await backend.dispose();
+    for (const { ok, error } of await Promise.all(pending))
+      assert.deepEqual([ok, error?.code], [false, codes.disposed]);
+  });
+
   it('answers with ERR_DISPOSED after dispose', async () => {
     const backend = addon.createBackend('0.0.0');
     await backend.dispose();
@@ -82,6 +103,56 @@ describe('ranks of one process', () => {
           take(all).map((bytes) => bytes[1]),
           [0, 2, 4, 6, 8, 10, 12, 14],
         );
+    });
+  });
+
+  it('know their GPU, their share of it, and what their communicator can do', async () => {
+    await withRanks(2, async (runtime, [rank]) => {
+      const { index, name, uuid, multiprocessors, ranks, smBudget } = runtime.deviceOf(rank);
+      assert.equal(typeof index, 'number');
+      assert.notEqual(name, '');
+      assert.match(uuid, /^GPU-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/);
+      assert.equal(smBudget, Math.floor((0.8 * multiprocessors) / ranks));
+      assert.equal(runtime.factsOf(rank).ranks, '2');
+      assert.match(runtime.factsOf(rank).gin, /^(none|proxy|gdaki|gpi)/);
+      assert.deepEqual(runtime.factsOf(12345), {});
+    });
+    const backend = addon.createBackend('0.0.0');
+    const crowded = { ranks: 2, timeoutMs: 5000, workers: 0, sms: 100_000 };
+    assert.equal((await backend.runtime.createLocalRanks(crowded)).error.code, codes.invalidArgument);
+    await backend.dispose();
+  });
+
+  it('split into worlds of their own', async () => {
+    await withRanks(4, async (runtime, ranks) => {
+      const splits = await Promise.all(ranks.map((rank, i) => runtime.splitRank(rank, i === 3 ? -1 : 5, -i)));
+      const parts = splits.map(take);
+      assert.equal(parts[3], undefined);
+      assert.deepEqual(
+        parts.slice(0, 3).map(({ rank, size }) => [rank, size]),
+        [
+          [2, 3],
+          [1, 3],
+          [0, 3],
+        ],
+      );
+      const payloads = await Promise.all(
+        parts
+          .slice(0, 3)
+          .map(({ handle, rank }) => runtime.exchange(handle, 'topic', new Uint8Array([rank]))),
+      );
+      for (const all of payloads)
+        assert.deepEqual(
+          take(all).map(([byte]) => byte),
+          [0, 1, 2],
+        );
+      for (const wrong of [-2, 0.5, 'red', undefined]) {
+        const refused = await Promise.all(ranks.map((rank, i) => runtime.splitRank(rank, i ? 0 : wrong, 0)));
+        for (const { error } of refused) assert.equal(error.code, codes.invalidArgument, String(wrong));
+      }
+      assert.ok((await runtime.disposeRank(parts[0].handle)).ok);
+      assert.ok((await runtime.disposeRank(ranks[1])).ok);
+      assert.equal(runtime.createStream(parts[1].handle).error.code, codes.disposed);
     });
   });
 

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { readdirSync } from 'node:fs';
 import { describe, it } from 'node:test';
 import { Worker } from 'node:worker_threads';
-import { addonPath, onGpu, runProgram, withRanks } from './addon.mjs';
+import { addonPath, onGpu, runProgram, take, withRanks } from './addon.mjs';
 
 const twoRanks = `
   const { runtime } = addon.createBackend('0.0.0');
@@ -57,6 +57,34 @@ describe('worker threads', () => {
       parentPort.postMessage('busy');
     })();`;
 
+  it('each own a world at the same time, which they split and dispose', { timeout: 30_000 }, async () => {
+    const whole = `
+    const { parentPort, workerData } = require('node:worker_threads');
+    const backend = require(workerData.addonPath).createBackend('0.0.0');
+    const { runtime } = backend;
+    const take = ({ value, error }) => { if (error) throw new Error(error.detail); return value; };
+    (async () => {
+      for (let world = 0; world < 3; world++) {
+        const ranks = take(await runtime.createLocalRanks({ ranks: 3, timeoutMs: 20_000, workers: 0, sms: 0 }));
+        const parts = (await Promise.all(ranks.map((rank, i) => runtime.splitRank(rank, i % 2, 0)))).map(take);
+        const all = [ranks, [parts[0].handle, parts[2].handle]];
+        for (const group of all) {
+          const streams = group.map((rank) => take(runtime.createStream(rank)));
+          for (let round = 0; round < 20; round++) for (const stream of streams) runtime.enqueueBarrier(stream);
+          for (const stream of streams) take(await runtime.synchronize(stream));
+        }
+        for (const rank of ranks) take(await runtime.disposeRank(rank));
+      }
+      await backend.dispose();
+      parentPort.postMessage('done');
+    })();`;
+    const workers = [0, 1, 2].map(() => new Worker(whole, { eval: true, workerData: { addonPath } }));
+    const ends = workers.map(
+      (worker) => new Promise((resolve, reject) => worker.once('exit', resolve).once('error', reject)),
+    );
+    assert.deepEqual(await Promise.all(ends), [0, 0, 0]);
+  });
+
   it('each own a backend, and are terminated with work in flight', { timeout: 30_000 }, async () => {
     const workers = [0, 1, 2].map(() => new Worker(body, { eval: true, workerData: { addonPath } }));
     await Promise.all(
@@ -65,6 +93,27 @@ describe('worker threads', () => {
       ),
     );
     await Promise.all(workers.map((worker) => worker.terminate()));
+  });
+});
+
+describe('the memory of a disposed rank', () => {
+  it('comes back before the other ranks are disposed, unless it is a window', async () => {
+    await withRanks(2, async (runtime, ranks) => {
+      const bytes = 1 << 20;
+      const windows = ranks.map((rank) => {
+        take(runtime.allocate(rank, bytes, 'plain'));
+        take(runtime.allocate(rank, bytes, 'symmetric'));
+        return runtime.registerWindow(rank, take(runtime.allocate(rank, bytes, 'symmetric')));
+      });
+      for (const window of await Promise.all(windows)) take(window);
+      assert.equal(runtime.memoryUsage().reservedBytes, 6 * bytes);
+      take(await runtime.disposeRank(ranks.shift()));
+      const deadline = performance.now() + 10_000;
+      while (runtime.memoryUsage().reservedBytes > 4 * bytes && performance.now() < deadline)
+        await new Promise((resolve) => setTimeout(resolve, 5));
+      assert.equal(runtime.memoryUsage().reservedBytes, 4 * bytes);
+      assert.equal(runtime.memoryUsage().allocatedBytes, 3 * bytes);
+    });
   });
 });
 

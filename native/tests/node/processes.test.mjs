@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One rank per process, joined through rank 0. Fake device memory cannot be shared between processes, so this needs a GPU; the
-// meetings themselves are tested by tests/host/meeting_test.cc.
+// One rank per process, joined through rank 0. Fake device memory cannot be shared between processes, so a world needs a GPU; what
+// ends one before NCCL is called needs none.
 
 import assert from 'node:assert/strict';
 import { createServer } from 'node:net';
@@ -29,6 +29,29 @@ const program = (rank, size, port) => `
   process.stdout.write(all.map((bytes) => bytes[0]).join());
   take(await runtime.disposeRank(rank));
   await backend.dispose();`;
+
+const joining = (rank, port, options) => `
+  const backend = addon.createBackend('0.0.0', ${JSON.stringify(options)});
+  const { error } = await backend.runtime.joinRank({ rank: ${rank}, worldSize: 2, localRank: 0, localWorldSize: 1,
+    address: '127.0.0.1', port: ${port}, timeoutMs: 10_000, sms: 0 });
+  process.stdout.write(JSON.stringify([error.code, error.rank, error.peer, error.expected, error.seen]));
+  await backend.dispose();`;
+
+describe('ranks with different versions of NCCL', { skip: onGpu && 'needs the fakes' }, () => {
+  it('are refused on both sides, by name, before NCCL is called', { timeout: 60_000 }, async () => {
+    const port = await freePort();
+    const good = process.env.NCCL_EXT_NCCL_LIBRARY;
+    const libraries = [good, good.replace('nccl-good', 'nccl-new')];
+    const ended = await Promise.all(
+      libraries.map((ncclLibrary, rank) => runProgram(joining(rank, port, { ncclLibrary }))),
+    );
+    const ncclVersion = 39;
+    for (const [rank, { code, output }] of ended.entries()) {
+      assert.equal(code, 0, output);
+      assert.deepEqual(JSON.parse(output), [ncclVersion, rank, 1, '2.30.7', '2.40.1']);
+    }
+  });
+});
 
 describe('ranks of different processes', { skip: !onGpu && 'needs a GPU: NCCL_EXT_TEST_ADDON' }, () => {
   it('meet, pass barriers and exchange bytes', { timeout: 120_000 }, async () => {

@@ -3,12 +3,11 @@
 
 import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { isMainThread } from 'node:worker_threads';
 import type { Backend, BuildInfo, LoadOptions, Probe } from '@nccl-ext/core/contract';
 
 interface Addon {
-  createBackend(version: string): Backend;
-  probe(): Probe;
+  createBackend(version: string, options: LoadOptions): Backend;
+  probe(options: LoadOptions): Probe;
 }
 
 const root = new URL('../', import.meta.url);
@@ -18,28 +17,20 @@ const { version } = readJson(new URL('package.json', root)) as { readonly versio
 /**
  * Loads the native addon; throws what dlopen says. Driver and NCCL are looked for when the first rank is made.
  *
- * The addon reads where NCCL is from the environment, so the options set NCCL_EXT_NCCL_LIBRARY and NCCL_HOME of this process,
- * and they stay set. A worker thread has only a copy of the environment: options that differ from it throw there.
+ * The options win over NCCL_EXT_NCCL_LIBRARY and NCCL_HOME of the environment. NCCL is loaded once per process, by its first rank: a world
+ * that names another library afterwards, in this thread or another one, gets ERR_INVALID_STATE.
  */
-export function load({ ncclLibrary, ncclHome }: LoadOptions = {}): Backend {
-  setVariable('NCCL_EXT_NCCL_LIBRARY', ncclLibrary);
-  setVariable('NCCL_HOME', ncclHome);
-  return loadAddon().createBackend(version);
+export function load(options: LoadOptions = {}): Backend {
+  return loadAddon().createBackend(version, options);
 }
 
-/** Driver and NCCL of this machine, for `doctor`; throws as {@link load}. */
-export function probe(): Probe {
-  return loadAddon().probe();
+/** Driver, GPUs and NCCL of this machine, for `doctor`; throws as {@link load}. */
+export function probe(options: LoadOptions = {}): Probe {
+  return loadAddon().probe(options);
 }
 
 /** How the addon was built; only the version when there is none for this platform. */
 export const buildInfo: BuildInfo = { version, ...readBuild(new URL('build.json', prebuilds)) };
-
-function setVariable(name: string, value: string | undefined): void {
-  if (value === undefined || process.env[name] === value) return;
-  if (!isMainThread) throw new Error(`a worker thread cannot set ${name} to ${JSON.stringify(value)}`);
-  process.env[name] = value;
-}
 
 function loadAddon(): Addon {
   return createRequire(import.meta.url)(new URL('nccl_ext.node', prebuilds).pathname);

@@ -10,7 +10,7 @@ export interface BuildInfo {
   readonly [fact: string]: unknown;
 }
 
-/** Where NCCL is, as the options of the same names say it. The first rank of a process decides; NCCL is loaded once. */
+/** Where NCCL is, as the options of the same names say it. The first rank of a process decides; another place later is ERR_INVALID_STATE. */
 export interface LoadOptions {
   readonly ncclLibrary?: string;
   readonly ncclHome?: string;
@@ -44,6 +44,6 @@ export interface CudaPackage {
   /** Loads the native addon; throws what dlopen says. */
   load(options?: LoadOptions): Backend;
   /** Driver and NCCL of this machine, for `doctor`; throws as `load`. Absent: the package cannot tell. */
-  probe?(): Probe;
+  probe?(options?: LoadOptions): Probe;
   readonly buildInfo: BuildInfo;
 }
