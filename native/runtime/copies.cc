@@ -100,8 +100,9 @@ Status Runtime::enqueueFill(Handle streamHandle, Handle handle, std::int64_t off
   const DeviceGuard current(rank.device);
   cudaError_t result = cudaSuccess;
   if (bytes > 0) {
-    result = launchFill(guardFor(*stream.value(), DeviceOp::kFill), buffer.value()->at(static_cast<std::size_t>(offset)),
-                        value, static_cast<std::size_t>(bytes), stream.value()->stream.get());
+    result =
+        launchFill(guardFor(*stream.value(), DeviceOp::kFill), buffer.value()->at(static_cast<std::size_t>(offset)),
+                   value, static_cast<std::size_t>(bytes), stream.value()->stream.get());
   }
   Operation operation;
   operation.entries = 1;

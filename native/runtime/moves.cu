@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // fill, copy, note: memory of one rank, unless the rank has failed before.
-// flow    thread 0 of each CTA asks whether the operation may run -> all threads move 16-byte vectors, grid-stride; CTA
-// 0 moves what is left at both ends roles   one kind of thread
+// flow    thread 0 of each CTA asks whether the operation may run -> all threads move 16-byte vectors, grid-stride
+//         -> CTA 0 moves what is left at both ends
+// roles   one kind of thread
 // edges   none: nothing is waited for, and stream order makes the result visible
 // limits  a failure elsewhere while it runs may find it half done      failure  skipped -> a record; memory untouched
 #include <algorithm>
@@ -90,8 +91,7 @@ __global__ void __launch_bounds__(kThreads) copyKernel(const __grid_constant__ M
     for (std::size_t k = 0; k < kVectorsPerThread; k++) to[i + k * stride] = held[k];
   }
   for (; i < vectors; i += stride) to[i] = from[i];
-  eachLooseByte(head, head + vectors * kVectorBytes, args.bytes,
-                [&](std::size_t at) { args.to[at] = args.from[at]; });
+  eachLooseByte(head, head + vectors * kVectorBytes, args.bytes, [&](std::size_t at) { args.to[at] = args.from[at]; });
 }
 
 __global__ void noteKernel(const __grid_constant__ Guard guard) {

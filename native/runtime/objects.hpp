@@ -123,7 +123,7 @@ struct RankState {
   // Left by disposed objects for the end of the communicator: peers may still reach them.
   std::vector<ncclWindow_t> oldWindows;
   std::vector<DeviceMemory> oldMemory;
-  std::int64_t oldBytes = 0;  // of the user's, in `oldMemory`
+  std::int64_t oldBytes = 0;                           // of the user's, in `oldMemory`
   std::vector<std::shared_ptr<Staging>> spareStaging;  // for the next streams; one from the beginning
   std::vector<LoadedModule> oldModules;
 

@@ -65,8 +65,7 @@ Status allocateControl(RankState& rank, const NcclApi& api, int most) {
   if (!peers) return peers.error();
   control.flags = std::move(flags.value());
   control.peers = std::move(peers.value());
-  const Status cleared =
-      cudaStatus(cudaMemset(control.flags.address(), 0, flagBytesOf(most)), rank, "clearing flags");
+  const Status cleared = cudaStatus(cudaMemset(control.flags.address(), 0, flagBytesOf(most)), rank, "clearing flags");
   if (!cleared) return cleared;
   // cudaMemset returns before the memory is set.
   return cudaStatus(cudaStreamSynchronize(cudaStreamLegacy), rank, "clearing flags");
@@ -152,8 +151,7 @@ Status allocateRank(RankState& rank, const NcclApi& api, int most) {
 Status connectRank(RankState& rank, const World& world, Clock::time_point deadline) {
   ControlBlock& control = rank.control;
   if (world.size == 1 || !rank.comm->properties().deviceApiSupport) return ok();
-  Outcome<ncclWindow_t> window =
-      rank.comm->registerWindow(control.flags.address(), flagBytesOf(world.size), deadline);
+  Outcome<ncclWindow_t> window = rank.comm->registerWindow(control.flags.address(), flagBytesOf(world.size), deadline);
   // Every rank learns the same: the world goes on without windows and barriers, which then say so.
   if (!window && window.error().code == ErrorCode::kUnsupported) return ok();
   if (!window) return window.error();

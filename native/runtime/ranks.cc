@@ -62,12 +62,8 @@ Outcome<DeviceInfo> Runtime::deviceOf(Handle handle) const {
   Outcome<Rank> found = handles_.find<RankState>(handle, "deviceOf");
   if (!found) return found.error();
   const RankState& rank = *found.value();
-  return DeviceInfo{rank.device,
-                    rank.gpu.name,
-                    rank.gpu.uuid,
-                    rank.gpu.multiprocessors,
-                    rank.ranksOnGpu,
-                    rank.smBudget};
+  return DeviceInfo{rank.device,     rank.gpu.name, rank.gpu.uuid, rank.gpu.multiprocessors,
+                    rank.ranksOnGpu, rank.smBudget};
 }
 
 Outcome<Facts> Runtime::factsOf(Handle handle) const {

@@ -112,14 +112,13 @@ SplitResult splitRank(RankState& parent, RankState& child, const SplitRequest& r
   };
   const std::int64_t number = parent.splits++;
   const auto problem = problemOf(parent, child, request);
-  Outcome<std::vector<Bytes>> asked = world.meeting->gather(
-      parent.rank, {kOp, kOp, encode(request, verdictOf(problem))}, Clock::now() + world.timeout);
+  Outcome<std::vector<Bytes>> asked =
+      world.meeting->gather(parent.rank, {kOp, kOp, encode(request, verdictOf(problem))}, Clock::now() + world.timeout);
   if (!asked) return failed(asked.error(), poisons(asked.error()));
   std::vector<Ask> asks;
   std::vector<Bytes> verdicts;
   for (const Bytes& bytes : asked.value()) verdicts.push_back(asks.emplace_back(decodeAsk(bytes)).verdict);
-  if (const auto refused = refusalOf(kOp, verdicts, problem, parent.rank))
-    return failed(*refused, false);
+  if (const auto refused = refusalOf(kOp, verdicts, problem, parent.rank)) return failed(*refused, false);
 
   const bool takesPart = request.color != NCCL_SPLIT_NOCOLOR;
   const std::vector<int> members = membersOf(asks, request.color);
@@ -134,8 +133,8 @@ SplitResult splitRank(RankState& parent, RankState& child, const SplitRequest& r
   std::optional<ErrorRecord> broken;
   if (takesPart) {
     child.comm = std::move(comm.value());
-    result.world = partOf(parent.world, std::to_string(number) + "." + std::to_string(request.color), result.rank,
-                          result.size);
+    result.world =
+        partOf(parent.world, std::to_string(number) + "." + std::to_string(request.color), result.rank, result.size);
     if (const Status opened = open(parent, child, *result.world, result.rank, deadline); !opened)
       result.world->meeting->leave(result.rank, *(broken = opened.error()));
   }
@@ -145,7 +144,8 @@ SplitResult splitRank(RankState& parent, RankState& child, const SplitRequest& r
   if (!ready) return failed(ready.error(), poisons(ready.error()));
   if (!takesPart) return SplitResult();
   std::vector<Bytes> ours(ready.value().size());
-  for (const int member : members) ours[static_cast<std::size_t>(member)] = ready.value()[static_cast<std::size_t>(member)];
+  for (const int member : members)
+    ours[static_cast<std::size_t>(member)] = ready.value()[static_cast<std::size_t>(member)];
   if (const auto refused = refusalOf(kOp, ours, broken, parent.rank)) return failed(*refused, false);
   return result;
 }

@@ -89,7 +89,8 @@ TEST(Split, GroupsByColorAndOrdersByKeyThenRank) {
     expectBarrier(harness, zeros);
     expectBarrier(harness, sevens);
     expectBarrier(harness, ranks);
-    EXPECT_EQ(valueOf(harness.runtime.deviceOf(zeros[0])).smBudget, valueOf(harness.runtime.deviceOf(ranks[0])).smBudget);
+    EXPECT_EQ(valueOf(harness.runtime.deviceOf(zeros[0])).smBudget,
+              valueOf(harness.runtime.deviceOf(ranks[0])).smBudget);
     // Windows of a child, while its parent makes none.
     std::size_t made = 0;
     for (const Handle rank : sevens) {

@@ -60,6 +60,10 @@ enum class DeviceOp : std::int32_t {
   kNone = 0,
   kBarrier = 1,
   kKernel = 2,
+  kCopy = 3,
+  kFill = 4,
+  kUpload = 5,
+  kDownload = 6,
 };
 
 // The error record of a stream or graph, in pinned memory.
