@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/fake/fake_cudart.hpp"
 
+#include <sys/mman.h>
+
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -185,19 +187,24 @@ cudaError_t cudaFree(void* address) {
   release(address);
   return cudaSuccess;
 }
+// Pages of its own, as the driver's: freed ones must not stay with the heap of some thread.
 cudaError_t cudaHostAlloc(void** address, std::size_t bytes, unsigned) {
-  *address = allocate(bytes);
+  void* pages = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (pages == MAP_FAILED) return answer(cudaErrorMemoryAllocation);
+  *address = pages;
+  live++;
   pinnedSoFar++;
   const std::lock_guard<std::mutex> lock(pinnedMutex);
   pinned[static_cast<const char*>(*address)] = bytes;
   return cudaSuccess;
 }
 cudaError_t cudaFreeHost(void* address) {
-  {
-    const std::lock_guard<std::mutex> lock(pinnedMutex);
-    pinned.erase(static_cast<const char*>(address));
-  }
-  release(address);
+  const std::lock_guard<std::mutex> lock(pinnedMutex);
+  const auto found = pinned.find(static_cast<const char*>(address));
+  if (found == pinned.end()) return answer(cudaErrorInvalidValue);
+  munmap(address, found->second);
+  live--;
+  pinned.erase(found);
   return cudaSuccess;
 }
 cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* address) {

@@ -130,8 +130,9 @@ TEST(ImportMemory, OpensAnIpcHandleOnceForAllItsUsers) {
   one.until([&] { return fake::driver().openedIpc() == 0; });
   const Handle again = valueOf(one.runtime.importMemory(one.rank, ipcOf(foreign, 0, 1)));
   EXPECT_GT(again, 0);
+  // Disposing the rank closes what it imported, as soon as no kernel can hold that up.
   one.dispose(one.handles);
-  EXPECT_EQ(fake::driver().openedIpc(), 0) << "disposing the rank closes what it imported";
+  one.until([&] { return fake::driver().openedIpc() == 0; });
 }
 
 TEST(ImportMemory, RefusesIpcHandlesThatAreWrong) {
