@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes gpu-bundle/: what a machine with a GPU, an NVIDIA driver, bash and xz needs to test and measure nccl-ext without a network, Node or
-// a recent NCCL: node scripts/gpu-bundle.mjs, then there: gpu-bundle/run.sh. Needs a build and third_party/fetch.
+// a recent NCCL: node scripts/gpu-bundle.mjs [cuda12], then there: gpu-bundle/run.sh. Needs a build and third_party/fetch.
 
 import { execFileSync } from 'node:child_process';
 import {
@@ -17,7 +17,7 @@ import {
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { execPath } from 'node:process';
+import { argv, execPath } from 'node:process';
 import { homes, pins } from '../third_party/homes.mjs';
 import { slimFatbin } from '../third_party/slim-fatbin.mjs';
 import { root } from './lib.mjs';
@@ -25,13 +25,15 @@ import { root } from './lib.mjs';
 const maxBytes = 60_000_000;
 /** Compute capability of the GPUs it is carried to. */
 const architecture = 90;
-const packages = ['core', 'm2n', 'conformance', 'cli', 'cuda13'];
+const backend = argv[2] ?? 'cuda13';
+if (!['cuda12', 'cuda13'].includes(backend)) throw new Error(`no backend ${backend}: cuda12 or cuda13`);
+const packages = ['core', 'm2n', 'conformance', 'cli', backend];
 /** Packages of others that ours import, and who imports them. */
 const modules = { zod: 'core', citty: 'cli' };
 /** Read by tests/node/binding.test.mjs. */
 const contract = 'packages/core/src/contract/runtime.ts';
 /** Users' kernels, compiled: read by tests/gpu/smoke/common.mjs. */
-const smoke = 'native/build/cuda13/smoke';
+const smoke = 'native/build/smoke';
 
 const output = join(root, 'gpu-bundle');
 const work = mkdtempSync(join(tmpdir(), 'gpu-bundle-'));
@@ -55,9 +57,9 @@ function writeTree(tree) {
     const target = `node_modules/@nccl-ext/${name}`;
     for (const part of ['package.json', 'dist', 'bin', 'schemas', 'prebuilds/linux-x64']) {
       if (existsSync(join(source, part))) copy(join(source, part), `${target}/${part}`);
-      else if (part === 'dist' || (name === 'cuda13' && part.startsWith('prebuilds')))
+      else if (part === 'dist' || (name === backend && part.startsWith('prebuilds')))
         throw new Error(
-          `packages/${name}/${part} is missing: npm run build, node scripts/native-build.mjs cuda13`,
+          `packages/${name}/${part} is missing: npm run build, node scripts/native-build.mjs ${backend}`,
         );
     }
   }
@@ -67,7 +69,7 @@ function writeTree(tree) {
   }
   copy(join(root, 'native/tests/node'), 'native/tests/node');
   copy(join(root, 'native/tests/gpu'), 'native/tests/gpu');
-  copy(join(root, smoke), smoke);
+  copy(join(root, `native/build/${backend}/smoke`), smoke);
   copy(join(root, 'docs/examples/pytorch'), 'docs/examples/pytorch');
   copy(join(root, contract), contract);
 }

@@ -21,7 +21,7 @@ export NCCL_MULTI_RANK_GPU_ENABLE=1 CUDA_MODULE_LOADING=EAGER CUDA_DEVICE_MAX_CO
 [ -d /usr/local/nvidia ] && export PATH=$PATH:/usr/local/nvidia/bin:/usr/local/cuda/bin LD_LIBRARY_PATH=$LD_LIBRARY_PATH:/usr/local/nvidia/lib64
 cd "$place" || exit 2
 
-addon=$place/node_modules/@nccl-ext/cuda13/prebuilds/linux-x64/nccl_ext.node
+addon=$(ls $place/node_modules/@nccl-ext/cuda1[23]/prebuilds/linux-x64/nccl_ext.node)
 tests=$place/native/tests
 results=()
 status=0

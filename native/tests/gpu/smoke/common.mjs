@@ -3,9 +3,9 @@
 
 import { readFileSync } from 'node:fs';
 
-/** Bytes of native/build/cuda13/smoke/<name>, which CMake made. */
+/** Bytes of the compiled kernel <name>, which CMake made and scripts/gpu-bundle.mjs carried. */
 export function moduleBytes(name) {
-  return readFileSync(new URL(`../../../build/cuda13/smoke/${name}`, import.meta.url));
+  return readFileSync(new URL(`../../../build/smoke/${name}`, import.meta.url));
 }
 
 /** Threads of a block, as in smoke.cuh. */
