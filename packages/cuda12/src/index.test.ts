@@ -39,11 +39,10 @@ describe('@nccl-ext/cuda12', () => {
     const environment = { ...process.env };
     const options = { ncclLibrary: '/nowhere/libnccl.so.2', ncclHome: '/nowhere/else' };
     await load(options).dispose();
-    const missing = (path: string) => ({ ok: false, error: { detail: expect.stringContaining(path) } });
-    expect(probe(options).nccl).toMatchObject(missing('/nowhere/libnccl.so.2'));
-    expect(probe({ ncclHome: '/nowhere/else' }).nccl).toMatchObject(
-      missing('/nowhere/else/lib/libnccl.so.2'),
-    );
+    expect(probe(options).nccl).toMatchObject({
+      ok: false,
+      error: { detail: expect.stringContaining('/nowhere/libnccl.so.2') },
+    });
     expect({ ...process.env }).toEqual(environment);
   });
 

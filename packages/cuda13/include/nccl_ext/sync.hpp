@@ -2,8 +2,8 @@
 // Flags between threads, GPUs and the host: the only place that names a memory order.
 //
 // A writer makes its data visible with publish (store, release) and a reader finds it with observe (load, acquire);
-// peek (relaxed) orders nothing, nor does claim, which one of many threads wins. The scope is the farthest reader's:
-// device inside a GPU, system for a peer or the host.
+// peek (relaxed) orders nothing. claim (acquire) is won by one of many threads, behind whoever published the 0. The scope
+// is the farthest reader's: device inside a GPU, system for a peer or the host.
 #pragma once
 
 #include <cstdint>
@@ -32,12 +32,13 @@ NCCL_EXT_HD inline Word peek(Word& word) {
   return cuda::atomic_ref<Word, Scope>(word).load(cuda::std::memory_order_relaxed);
 }
 
-// Turns `word` from 0 into 1; whether this thread did.
+// Turns `word` from 0 into 1; whether this thread did. What was read before the 0 was published stays before what the
+// winner writes.
 template <cuda::thread_scope Scope>
 NCCL_EXT_HD inline bool claim(std::int32_t& word) {
   std::int32_t expected = 0;
   return cuda::atomic_ref<std::int32_t, Scope>(word).compare_exchange_strong(expected, 1,
-                                                                             cuda::std::memory_order_relaxed);
+                                                                             cuda::std::memory_order_acquire);
 }
 
 // Epochs are free-running and compared on the circle: `epoch` has come when it is at most 2^63 - 1 behind `seen`.
