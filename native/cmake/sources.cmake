@@ -20,7 +20,6 @@ set(RUNTIME_SOURCES
   runtime/kernels.cc
   runtime/local_meeting.cc
   runtime/memory_facts.cc
-  runtime/module_api.cc
   runtime/module_image.cc
   runtime/module_state.cc
   runtime/open_rank.cc

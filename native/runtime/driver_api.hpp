@@ -13,12 +13,20 @@ namespace nccl_ext {
 
 struct DriverApi {
 #define NCCL_EXT_DRIVER_SYMBOL(name) decltype(&::name) name = nullptr;
+#define NCCL_EXT_DRIVER_OPTIONAL(name) NCCL_EXT_DRIVER_SYMBOL(name)
 #include "runtime/driver_symbols.inc"
+#undef NCCL_EXT_DRIVER_OPTIONAL
 #undef NCCL_EXT_DRIVER_SYMBOL
+
+  // Whether the driver tells which kernels a module has.
+  bool canEnumerate() const {
+    return cuModuleGetFunctionCount != nullptr && cuModuleEnumerateFunctions != nullptr && cuFuncGetName != nullptr &&
+           cuFuncLoad != nullptr;
+  }
 };
 
 // Fills the process's table from `library`, which probeDriver() has loaded. One call at a time. ERR_DRIVER_TOO_OLD names
-// a function that is missing.
+// a function that is missing and not optional.
 Status loadDriver(const std::string& library = "libcuda.so.1");
 
 // The table; loadDriver() has succeeded before any rank exists.
@@ -42,7 +50,7 @@ class DriverScope {
   int before_;
 };
 
-// As the driver spells it: CUDA_ERROR_INVALID_VALUE.
-std::string driverErrorName(CUresult result);
+// The driver's words for a result, as in "invalid argument (CUDA_ERROR_INVALID_VALUE)".
+std::string driverText(CUresult result);
 
 }  // namespace nccl_ext

@@ -149,12 +149,12 @@ Status Runtime::launchKernel(Handle streamHandle, Handle kernelHandle, KernelLau
     const KernelGuard guard = guardOf(*stream);
     std::memcpy(launch.parameters.data() + launch.guardOffset, &guard, sizeof guard);
   }
-  const ContextGuard guard(*module.api, rank.device);
+  const DriverScope scope(rank.device);
   std::size_t bytes = launch.parameters.size();
   void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, launch.parameters.data(), CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes,
                    CU_LAUNCH_PARAM_END};
   const auto unsignedOf = [](std::int64_t number) { return static_cast<unsigned>(number); };
-  const CUresult result = module.api->launchKernel(
+  const CUresult result = driver().cuLaunchKernel(
       kernel.function, unsignedOf(launch.grid[0]), unsignedOf(launch.grid[1]), unsignedOf(launch.grid[2]),
       unsignedOf(launch.block[0]), unsignedOf(launch.block[1]), unsignedOf(launch.block[2]),
       unsignedOf(launch.sharedBytes), stream->stream.get(), nullptr, launch.parameters.empty() ? nullptr : extra);

@@ -36,12 +36,13 @@ Failure refusal(CUresult result, int device, const std::string& log) {
   }
 }
 
-Outcome<CUmodule> loadData(const ModuleApi& api, int device, const Bytes& image) {
+Outcome<CUmodule> loadData(int device, const Bytes& image) {
   std::array<char, kLogBytes> log{};
   std::array<CUjit_option, 2> options{CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
   std::array<void*, 2> values{log.data(), reinterpret_cast<void*>(kLogBytes - 1)};
   CUmodule module = nullptr;
-  const CUresult result = api.moduleLoadDataEx(&module, image.data(), options.size(), options.data(), values.data());
+  const CUresult result =
+      driver().cuModuleLoadDataEx(&module, image.data(), options.size(), options.data(), values.data());
   if (result == CUDA_SUCCESS) return module;
   std::string text = log.data();
   text.erase(text.find_last_not_of(" \n\r\t") + 1);
@@ -49,12 +50,12 @@ Outcome<CUmodule> loadData(const ModuleApi& api, int device, const Bytes& image)
 }
 
 // The driver has no count of parameters: it refuses the first index that is too large.
-std::optional<std::vector<ParameterPlace>> parametersOf(const ModuleApi& api, CUfunction function) {
-  if (api.funcGetParamInfo == nullptr) return std::nullopt;
+std::optional<std::vector<ParameterPlace>> parametersOf(CUfunction function) {
+  if (driver().cuFuncGetParamInfo == nullptr) return std::nullopt;
   std::vector<ParameterPlace> places;
   for (;;) {
     ParameterPlace place;
-    const CUresult result = api.funcGetParamInfo(function, places.size(), &place.offset, &place.bytes);
+    const CUresult result = driver().cuFuncGetParamInfo(function, places.size(), &place.offset, &place.bytes);
     if (result == CUDA_ERROR_INVALID_VALUE) return places;
     if (result != CUDA_SUCCESS) return std::nullopt;
     places.push_back(place);
@@ -62,30 +63,30 @@ std::optional<std::vector<ParameterPlace>> parametersOf(const ModuleApi& api, CU
 }
 
 // Also lets the kernel have all the dynamic shared memory that the GPU allows, so that launches need no call for it.
-Outcome<KernelFacts> factsOf(const ModuleApi& api, int device, CUfunction function, const std::string& name) {
+Outcome<KernelFacts> factsOf(int device, CUfunction function, const std::string& name) {
   KernelFacts facts;
   int fixedShared = 0, mostShared = 0;
-  CUresult result = api.funcGetAttribute(&facts.maxThreads, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, function);
+  CUresult result = driver().cuFuncGetAttribute(&facts.maxThreads, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, function);
   if (result == CUDA_SUCCESS)
-    result = api.funcGetAttribute(&fixedShared, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, function);
+    result = driver().cuFuncGetAttribute(&fixedShared, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, function);
   if (result == CUDA_SUCCESS) {
     result =
         static_cast<CUresult>(cudaDeviceGetAttribute(&mostShared, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
   }
   facts.maxDynamicSharedBytes = std::max(0, mostShared - fixedShared);
   if (result == CUDA_SUCCESS) {
-    result =
-        api.funcSetAttribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, facts.maxDynamicSharedBytes);
+    result = driver().cuFuncSetAttribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                         facts.maxDynamicSharedBytes);
   }
   if (result != CUDA_SUCCESS)
     return fail(ErrorCode::kModule, kOp, "the driver does not describe the kernel " + name + ": " + driverText(result));
-  facts.parameters = parametersOf(api, function);
+  facts.parameters = parametersOf(function);
   return facts;
 }
 
 Outcome<std::shared_ptr<KernelState>> addKernel(ModuleState& module, int device, const std::string& name,
                                                 CUfunction function) {
-  Outcome<KernelFacts> facts = factsOf(*module.api, device, function, name);
+  Outcome<KernelFacts> facts = factsOf(device, function, name);
   if (!facts) return facts.error();
   auto kernel = std::make_shared<KernelState>();
   kernel->module = &module;
@@ -97,17 +98,16 @@ Outcome<std::shared_ptr<KernelState>> addKernel(ModuleState& module, int device,
 }
 
 Status addAllKernels(ModuleState& module, int device) {
-  const ModuleApi& api = *module.api;
   unsigned count = 0;
-  CUresult result = api.moduleGetFunctionCount(&count, module.loaded.get());
+  CUresult result = driver().cuModuleGetFunctionCount(&count, module.loaded.get());
   std::vector<CUfunction> functions(count);
   if (result == CUDA_SUCCESS && count > 0)
-    result = api.moduleEnumerateFunctions(functions.data(), count, module.loaded.get());
+    result = driver().cuModuleEnumerateFunctions(functions.data(), count, module.loaded.get());
   for (const CUfunction function : functions) {
     const char* name = nullptr;
     // CUDA loads kernels when they are first used, unless CUDA_MODULE_LOADING=EAGER.
-    if (result == CUDA_SUCCESS) result = api.funcLoad(function);
-    if (result == CUDA_SUCCESS) result = api.funcGetName(&name, function);
+    if (result == CUDA_SUCCESS) result = driver().cuFuncLoad(function);
+    if (result == CUDA_SUCCESS) result = driver().cuFuncGetName(&name, function);
     if (result != CUDA_SUCCESS) break;
     if (const auto added = addKernel(module, device, name, function); !added) return added.error();
   }
@@ -119,12 +119,11 @@ Status addAllKernels(ModuleState& module, int device) {
 
 LoadedModule::~LoadedModule() {
   if (module_ == nullptr) return;
-  const ContextGuard guard(*api_, device_);
-  (void)api_->moduleUnload(module_);
+  const DriverScope scope(device_);
+  (void)driver().cuModuleUnload(module_);
 }
 
 LoadedModule& LoadedModule::operator=(LoadedModule&& other) noexcept {
-  std::swap(api_, other.api_);
   std::swap(device_, other.device_);
   std::swap(module_, other.module_);
   return *this;
@@ -132,15 +131,12 @@ LoadedModule& LoadedModule::operator=(LoadedModule&& other) noexcept {
 
 Outcome<std::shared_ptr<ModuleState>> loadImage(int device, Bytes image) {
   if (const Status prepared = prepareImage(image); !prepared) return prepared.error();
-  Outcome<const ModuleApi*> api = moduleApi();
-  if (!api) return api.error();
-  const ContextGuard guard(*api.value(), device);
-  Outcome<CUmodule> loaded = loadData(*api.value(), device, image);
+  const DriverScope scope(device);
+  Outcome<CUmodule> loaded = loadData(device, image);
   if (!loaded) return loaded.error();
   auto module = std::make_shared<ModuleState>();
-  module->api = api.value();
-  module->loaded = LoadedModule(*api.value(), device, loaded.value());
-  if (api.value()->canEnumerate()) {
+  module->loaded = LoadedModule(device, loaded.value());
+  if (driver().canEnumerate()) {
     if (const Status added = addAllKernels(*module, device); !added) return added.error();
   }
   return module;
@@ -149,10 +145,10 @@ Outcome<std::shared_ptr<ModuleState>> loadImage(int device, Bytes image) {
 Outcome<std::shared_ptr<KernelState>> findKernel(ModuleState& module, int device, const std::string& name) {
   const auto known = module.kernels.find(name);
   if (known != module.kernels.end()) return known->second;
-  if (module.api->canEnumerate()) return std::shared_ptr<KernelState>();
-  const ContextGuard guard(*module.api, device);
+  if (driver().canEnumerate()) return std::shared_ptr<KernelState>();
+  const DriverScope scope(device);
   CUfunction function = nullptr;
-  const CUresult result = module.api->moduleGetFunction(&function, module.loaded.get(), name.c_str());
+  const CUresult result = driver().cuModuleGetFunction(&function, module.loaded.get(), name.c_str());
   if (result == CUDA_ERROR_NOT_FOUND) return std::shared_ptr<KernelState>();
   if (result != CUDA_SUCCESS) return fail(ErrorCode::kModule, "kernelOf", driverText(result));
   return addKernel(module, device, name, function);

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "runtime/driver_api.hpp"
 #include "runtime/handles.hpp"
 #include "runtime/meeting.hpp"
-#include "runtime/module_api.hpp"
 
 namespace nccl_ext {
 
@@ -18,7 +18,7 @@ namespace nccl_ext {
 class LoadedModule {
  public:
   LoadedModule() = default;
-  LoadedModule(const ModuleApi& api, int device, CUmodule module) : api_(&api), device_(device), module_(module) {}
+  LoadedModule(int device, CUmodule module) : device_(device), module_(module) {}
   ~LoadedModule();
   LoadedModule(LoadedModule&& other) noexcept { *this = std::move(other); }
   LoadedModule& operator=(LoadedModule&& other) noexcept;
@@ -26,7 +26,6 @@ class LoadedModule {
   CUmodule get() const { return module_; }
 
  private:
-  const ModuleApi* api_ = nullptr;
   int device_ = 0;
   CUmodule module_ = nullptr;
 };
@@ -54,7 +53,6 @@ struct KernelState {
 struct ModuleState {
   Handle handle = 0;
   std::shared_ptr<RankState> owner;
-  const ModuleApi* api = nullptr;
   LoadedModule loaded;
   // By name. Complete when the driver can enumerate; otherwise those that were asked for.
   std::map<std::string, std::shared_ptr<KernelState>> kernels;

@@ -52,6 +52,11 @@ CUresult cuGetErrorName(CUresult error, const char** name) {
   return CUDA_SUCCESS;
 }
 
+CUresult cuGetErrorString(CUresult error, const char** words) {
+  *words = error == CUDA_ERROR_INVALID_VALUE ? "invalid argument" : "fake error";
+  return CUDA_SUCCESS;
+}
+
 CUresult cuCtxGetCurrent(CUcontext* context) {
   *context = reinterpret_cast<CUcontext>(&contexts[currentDevice]);
   return CUDA_SUCCESS;
