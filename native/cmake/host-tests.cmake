@@ -63,6 +63,7 @@ add_executable(host_tests
   tests/host/share_memory_test.cc
   tests/host/split_test.cc
   tests/host/streams_test.cc
+  tests/host/windows_test.cc
   tests/host/wrap_memory_test.cc
   tests/support/main.cc)
 target_link_libraries(host_tests PRIVATE nccl_ext_host nccl_ext_fakes GTest::gtest)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nccl/comm.hpp"
 
+#include <algorithm>
 #include <thread>
 #include <utility>
 
@@ -63,6 +64,7 @@ Outcome<ncclWindow_t> Comm::registerWindow(void* address, std::size_t bytes, Clo
 }
 
 Status Comm::deregisterWindow(ncclWindow_t window, Clock::time_point deadline) {
+  std::replace(windows_.begin(), windows_.end(), window, ncclWindow_t{nullptr});
   return settle(api_.ncclCommWindowDeregister(comm_, window), "freeWindow", deadline);
 }
 
@@ -74,7 +76,10 @@ void* Comm::peerAddress(ncclWindow_t window, int peer) const {
 Status Comm::close(bool broken, Clock::time_point deadline) {
   if (comm_ == nullptr) return ok();
   Status closed = ok();
-  if (!broken) closed = settle(api_.ncclCommFinalize(comm_), "dispose", deadline);
+  for (auto window = windows_.rbegin(); !broken && window != windows_.rend(); ++window) {
+    if (closed && *window != nullptr) closed = deregisterWindow(*window, deadline);
+  }
+  if (!broken && closed) closed = settle(api_.ncclCommFinalize(comm_), "dispose", deadline);
   const ncclComm_t comm = std::exchange(comm_, nullptr);
   const ncclResult_t result = broken || !closed ? api_.ncclCommAbort(comm) : api_.ncclCommDestroy(comm);
   if (closed && result != ncclSuccess && result != ncclInProgress)

@@ -40,7 +40,7 @@ class Comm {
   // Where this rank reaches `peer`'s part of a window; null when only a network does.
   void* peerAddress(ncclWindow_t window, int peer) const;
 
-  // Ends the communicator; `broken` ends it without its peers.
+  // Ends the communicator and the windows that are left, the youngest first; `broken` ends it without its peers.
   Status close(bool broken, Clock::time_point deadline);
 
  private:
@@ -50,7 +50,7 @@ class Comm {
   const std::atomic<bool>& stop_;
   ncclComm_t comm_ = nullptr;
   // NCCL writes the handles of windows and of children when it is done, which may be after we gave up waiting: slots
-  // stay in place.
+  // stay in place. Null again when the window has gone.
   std::deque<ncclWindow_t> windows_;
   std::deque<ncclComm_t> children_;
   ncclCommProperties properties_ = NCCL_COMM_PROPERTIES_INITIALIZER;

@@ -6,6 +6,12 @@
 
 namespace nccl_ext {
 
+void Capture::release() {
+  for (const auto& buffer : buffers) buffer->graphs--;
+  buffers.clear();
+  keeps.clear();
+}
+
 Status Runtime::beginCapture(Handle handle) {
   constexpr const char* kOp = "beginCapture";
   Outcome<Stream> found = streamOf(handle, kOp);
@@ -42,6 +48,7 @@ Outcome<Handle> Runtime::endCapture(Handle handle) {
   if (!stream.capture) return fail(ErrorCode::kInvalidState, kOp, "the stream records no graph").ofRank(rank->rank);
   // The box goes back when the last launch is done with it.
   const std::shared_ptr<GraphState> graph(new GraphState(), [](GraphState* dying) {
+    dying->content.release();
     if (dying->content.box != nullptr) dying->owner->cells->give(dying->content.box);
     delete dying;
   });
@@ -59,7 +66,6 @@ Outcome<Handle> Runtime::endCapture(Handle handle) {
   graph->graph.reset(executable);
   // Brings it to the device now rather than with the first launch.
   (void)cudaGraphUpload(executable, stream.stream.get());
-  for (const auto& buffer : graph->content.buffers) buffer->graphs++;
   graph->handle = handles_.add(graph);
   rank->graphs.insert(graph.get());
   return graph->handle;
@@ -114,9 +120,7 @@ Status Runtime::freeGraph(Handle handle) {
         .ofRank(rank.rank)
         .helped("Synchronize the streams that launched it.");
   }
-  for (const auto& buffer : graph->content.buffers) buffer->graphs--;
-  graph->content.buffers.clear();
-  graph->content.keeps.clear();
+  graph->content.release();
   rank.graphs.erase(graph.get());
   handles_.remove(handle);
   return ok();

@@ -121,7 +121,6 @@ struct RankState {
   std::unordered_set<std::shared_ptr<RankState>> children;  // also those that are still being opened, without a world
   std::vector<std::function<void(Status)>> disposeWaiters;
   // Left by disposed objects for the end of the communicator: peers may still reach them.
-  std::vector<ncclWindow_t> oldWindows;
   std::vector<DeviceMemory> oldMemory;
   std::int64_t oldBytes = 0;                           // of the user's, in `oldMemory`
   std::vector<std::shared_ptr<Staging>> spareStaging;  // for the next streams; one from the beginning
@@ -142,7 +141,7 @@ struct BufferState {
   DeviceMemory memory;
   int inFlight = 0;  // queued operations that use it
   int windows = 0;
-  int graphs = 0;
+  int graphs = 0;                    // also those that are being recorded, once for each use
   int leaving = 0;                   // windows that were freed and that NCCL has not let go of
   bool freed = false;                // by the user; the memory goes when no window is leaving
   std::optional<Exported> exported;  // once asked for; its descriptor stays open until the buffer is freed
@@ -177,6 +176,9 @@ struct Capture {
   std::vector<std::shared_ptr<BufferState>> buffers;
   Keeps keeps;
   bool hasBarrier = false;
+
+  // Gives up what the graph uses.
+  void release();
 };
 
 struct StreamState {

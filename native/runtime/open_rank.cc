@@ -162,16 +162,8 @@ Status connectRank(RankState& rank, const World& world, Clock::time_point deadli
 Status closeRank(RankState& rank, bool broken, Clock::time_point deadline) {
   const DeviceGuard guard(rank.device);
   Status closed = ok();
-  if (rank.comm) {
-    if (rank.control.window != nullptr) rank.oldWindows.push_back(rank.control.window);
-    for (const ncclWindow_t window : rank.oldWindows) {
-      if (!broken && closed) closed = rank.comm->deregisterWindow(window, deadline);
-    }
-    const Status ended = rank.comm->close(broken || !closed, deadline);
-    if (closed) closed = ended;
-    rank.comm.reset();
-  }
-  rank.oldWindows.clear();
+  if (rank.comm) closed = rank.comm->close(broken, deadline);
+  rank.comm.reset();
   rank.oldMemory.clear();
   rank.spareStaging.clear();
   rank.oldModules.clear();

@@ -177,7 +177,6 @@ void Runtime::releaseObjects(RankState& rank) {
     releaseModule(*module);
   }
   for (WindowState* window : std::exchange(rank.windows, {})) {
-    if (window->window != nullptr) rank.oldWindows.push_back(window->window);
     rank.oldMemory.push_back(std::move(window->table));
     handles_.remove(window->handle);
   }

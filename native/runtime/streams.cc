@@ -182,6 +182,7 @@ Status Runtime::commit(const Stream& stream, Operation operation, cudaError_t re
   const Status status = result == cudaSuccess ? ok() : Status(cudaFailure(result, op, op).ofRank(rank.rank));
   if (stream->capture) {
     Capture& capture = *stream->capture;
+    for (const auto& buffer : operation.buffers) buffer->graphs++;
     capture.buffers.insert(capture.buffers.end(), operation.buffers.begin(), operation.buffers.end());
     capture.keeps.insert(capture.keeps.end(), operation.keeps.begin(), operation.keeps.end());
     return status;

@@ -13,6 +13,15 @@ namespace nccl_ext {
 namespace {
 
 constexpr const char* kOp = "registerWindow";
+constexpr const char* kFree = "freeWindow";
+
+// What a rank brings. The buffer itself is its owner's, who may let it go while the worker waits for the other ranks; its
+// memory stays until the communicator is closed.
+struct Part {
+  void* address = nullptr;
+  std::size_t bytes = 0;
+  std::optional<ErrorRecord> problem;
+};
 
 std::optional<ErrorRecord> problemOf(const Outcome<std::shared_ptr<BufferState>>& buffer, const RankState& rank) {
   if (!buffer) return buffer.error();
@@ -24,6 +33,12 @@ std::optional<ErrorRecord> problemOf(const Outcome<std::shared_ptr<BufferState>>
         .helped("`npx nccl-ext doctor` shows which GPUs reach each other.");
   }
   return std::nullopt;
+}
+
+// Who may still read the window's table of peers.
+std::string userOf(const BufferState& buffer) {
+  if (buffer.graphs > 0) return "a graph";
+  return buffer.inFlight > 0 ? "queued work" : "";
 }
 
 struct Registered {
@@ -40,10 +55,10 @@ struct Attempt {
 };
 
 // On the rank's worker.
-Attempt registerOnAll(RankState& rank, const Outcome<std::shared_ptr<BufferState>>& buffer) {
+Attempt registerOnAll(RankState& rank, const Part& part) {
   World& world = *rank.world;
   const auto deadline = Clock::now() + world.timeout;
-  std::optional<ErrorRecord> problem = problemOf(buffer, rank);
+  std::optional<ErrorRecord> problem = part.problem;
   // Before the ranks agree, so that a rank without memory for it is a refusal.
   Outcome<DeviceMemory> table = allocatePeerTable(*world.api, rank.device, static_cast<std::size_t>(world.size));
   if (!problem && !table) problem = table.error();
@@ -51,20 +66,19 @@ Attempt registerOnAll(RankState& rank, const Outcome<std::shared_ptr<BufferState
   if (!verdicts) return {verdicts.error(), verdicts.error().code == ErrorCode::kDisagreement};
   if (const auto refused = refusalOf(kOp, verdicts.value(), problem, rank.rank)) return {*refused, true};
   const DeviceGuard guard(rank.device);
-  const DeviceMemory& memory = buffer.value()->memory;
   Registered out;
   out.table = std::make_shared<DeviceMemory>(std::move(table.value()));
   if (world.size == 1) {
     // Alone, a rank's window is its own memory.
-    out.peers.push_back(memory.address());
+    out.peers.push_back(part.address);
   } else {
     Outcome<ncclWindow_t> window =
-        rank.comm->registerWindow(memory.address(), std::max<std::size_t>(memory.bytes(), 1), deadline);
+        rank.comm->registerWindow(part.address, std::max<std::size_t>(part.bytes, 1), deadline);
     if (!window) return {window.error()};
     out.window = window.value();
     // Its own part a rank reaches by the buffer's address; NCCL has a second one for it.
     for (int peer = 0; peer < world.size; peer++)
-      out.peers.push_back(peer == rank.rank ? memory.address() : rank.comm->peerAddress(out.window, peer));
+      out.peers.push_back(peer == rank.rank ? part.address : rank.comm->peerAddress(out.window, peer));
   }
   if (const Status filled = fillPeerTable(*out.table, out.peers, kOp); !filled) return {filled.error()};
   return {out};
@@ -78,14 +92,25 @@ void Runtime::registerWindow(Handle rankHandle, Handle bufferHandle, Done<Handle
   const Rank rank = found.value();
   if (const auto error = unusable(*rank, kOp)) return done(*error);
   const Outcome<Buffer> buffer = bufferFor(bufferHandle, *rank, 0, 0, kOp);
-  if (buffer) buffer.value()->windows++;  // busy from here on
-  rank->worker->post([this, rank, buffer, done] {
-    mailbox_.post([this, rank, buffer, done, attempt = registerOnAll(*rank, buffer)] {
+  Part part;
+  part.problem = problemOf(buffer, *rank);
+  if (buffer) {
+    part.address = buffer.value()->memory.address();
+    part.bytes = buffer.value()->memory.bytes();
+    buffer.value()->windows++;  // busy from here on
+  }
+  rank->worker->post([this, rank, buffer, part, done] {
+    mailbox_.post([this, rank, buffer, done, attempt = registerOnAll(*rank, part)] {
       const Outcome<Registered>& registered = attempt.result;
       if (!registered) {
         if (buffer) buffer.value()->windows--;
         if (!attempt.refused) poison(*rank, registered.error());
         return done(registered.error());
+      }
+      if (rank->disposing) {
+        // Nobody will get its handle. NCCL's window and the buffer's memory go with the communicator, as others' do.
+        reaper_->post([table = registered.value().table] { *table = DeviceMemory(); });
+        return done(disposed(*rank));
       }
       auto window = std::make_shared<WindowState>();
       window->owner = rank;
@@ -101,10 +126,17 @@ void Runtime::registerWindow(Handle rankHandle, Handle bufferHandle, Done<Handle
 }
 
 Status Runtime::freeWindow(Handle handle) {
-  Outcome<std::shared_ptr<WindowState>> found = handles_.find<WindowState>(handle, "freeWindow");
+  Outcome<std::shared_ptr<WindowState>> found = handles_.find<WindowState>(handle, kFree);
   if (!found) return found.error();
   const auto window = found.value();
   const Rank rank = window->owner;
+  for (StreamState* stream : rank->streams) retire(*stream);
+  if (const std::string user = userOf(*window->buffer); !user.empty()) {
+    return fail(ErrorCode::kBusy, kFree,
+                user + " still uses the buffer of this window of rank " + std::to_string(rank->rank))
+        .ofRank(rank->rank)
+        .helped("Free the graphs that use it, and synchronize the streams that use it, first.");
+  }
   handles_.remove(handle);
   rank->windows.erase(window.get());
   // The buffer may be freed from now on; its memory outlives NCCL's window.

@@ -196,6 +196,25 @@ TEST(Runtime, GraphsRunAgainAndCountOne) {
   EXPECT_TRUE(one.runtime.freeBuffer(one.buffer));
 }
 
+TEST(Runtime, BuffersAreBusyFromTheMomentAGraphRecordsThem) {
+  OneRank one;
+  const Handle other = valueOf(one.runtime.createStream(one.rank));
+  ASSERT_TRUE(one.runtime.beginCapture(one.stream));
+  EXPECT_EQ(codeOf(one.runtime.enqueueFill(one.stream, one.buffer, 0, 8, 256)), ErrorCode::kInvalidArgument);
+  const Handle unused = valueOf(one.runtime.allocate(one.rank, 64, MemoryKind::kPlain));
+  for (int use = 0; use < 2; use++) ASSERT_TRUE(one.runtime.enqueueFill(one.stream, one.buffer, 0, 8, use));
+  const Status status = one.runtime.freeBuffer(one.buffer);
+  ASSERT_EQ(codeOf(status), ErrorCode::kBusy);
+  EXPECT_NE(status.error().detail.find("a graph"), std::string::npos) << status.error().detail;
+  EXPECT_TRUE(one.runtime.freeBuffer(unused));
+  const Handle graph = valueOf(one.runtime.endCapture(one.stream));
+  EXPECT_EQ(codeOf(one.runtime.freeBuffer(one.buffer)), ErrorCode::kBusy);
+  ASSERT_TRUE(one.runtime.launchGraph(graph, other));
+  ASSERT_TRUE(one.synchronize(other));
+  ASSERT_TRUE(one.runtime.freeGraph(graph));
+  EXPECT_TRUE(one.runtime.freeBuffer(one.buffer));
+}
+
 TEST(Runtime, BarriersInGraphsKeepTheirEpochs) {
   Harness harness;
   const auto ranks = harness.ranks(2);

@@ -171,7 +171,7 @@ export interface RuntimeSpi {
   exportMemory(buffer: BufferHandle): Outcome<MemoryShare>;
   /** Opens memory that another process exported. It can be read and written, but never becomes a window. */
   importMemory(rank: RankHandle, share: MemoryShare): Outcome<BufferHandle>;
-  /** ERR_BUSY while a window, a transfer or queued work uses it. */
+  /** ERR_BUSY while a window, a transfer, a graph (from the moment it is recorded) or queued work uses it. */
   freeBuffer(buffer: BufferHandle): Status;
   bufferAddress(buffer: BufferHandle): bigint;
   /** Host view of device memory where there is one (embedded); ERR_UNSUPPORTED elsewhere. */
@@ -179,6 +179,7 @@ export interface RuntimeSpi {
   memoryUsage(): MemoryUsage;
   /** Collective: the i-th window of each rank form one window object. Sizes may differ between ranks. */
   registerWindow(rank: RankHandle, buffer: BufferHandle): Promise<Outcome<WindowHandle>>;
+  /** ERR_BUSY while queued work or a graph uses its buffer: kernels may still read the table of peers. */
   freeWindow(window: WindowHandle): Status;
   windowPeers(window: WindowHandle): Outcome<WindowPeers>;
 

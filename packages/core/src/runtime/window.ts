@@ -9,7 +9,12 @@ import type { DeviceBuffer } from './device-buffer.js';
 import { Resource } from './resource.js';
 import { check, unwrap } from './unwrap.js';
 
-/** A buffer registered on all ranks together, made by {@link Communicator.registerWindow}. It keeps its buffer busy until disposed. */
+/**
+ * A buffer registered on all ranks together, made by {@link Communicator.registerWindow}. It keeps its buffer busy until disposed.
+ * `dispose` rejects with ERR_BUSY while unfinished work or a graph uses that buffer, because kernels may still read the table of
+ * peers: synchronize the streams and dispose the graphs, then dispose the window again. Dispose it on every rank once no rank's
+ * work writes to the others' parts any more.
+ */
 export class Window extends Resource {
   readonly buffer: DeviceBuffer;
   readonly #runtime: RuntimeSpi;

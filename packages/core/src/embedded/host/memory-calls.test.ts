@@ -137,6 +137,35 @@ describe('windows', () => {
     });
   });
 
+  it('stay while a graph or queued work uses their buffer', async () => {
+    await inWorld(1, {}, async (world) => {
+      const { runtime, ranks, faults } = world;
+      const [stream] = streamsOf(world);
+      const buffer = value(runtime.allocate(ranks[0]!, 64, 'symmetric'));
+      const window = value(await runtime.registerWindow(ranks[0]!, buffer));
+      const busy = (user: string): void => {
+        const error = refused(runtime, runtime.freeWindow(window), 'ERR_BUSY');
+        expect(error.detail).toContain(`${user} still uses the buffer of this window of rank 0`);
+        expect(error.help).toContain('synchronize');
+      };
+
+      ok(runtime, runtime.beginCapture(stream!));
+      ok(runtime, runtime.enqueueFill(stream!, buffer, 0, 16, 1));
+      busy('a graph');
+      const graph = value(runtime.endCapture(stream!));
+      busy('a graph');
+      ok(runtime, runtime.freeGraph(graph));
+
+      ok(runtime, faults.stopRank(ranks[0]!));
+      ok(runtime, runtime.enqueueFill(stream!, buffer, 0, 16, 1));
+      busy('queued work');
+      ok(runtime, faults.resumeRank(ranks[0]!));
+      value(await runtime.synchronize(stream!));
+      ok(runtime, runtime.freeWindow(window));
+      ok(runtime, runtime.freeBuffer(buffer));
+    });
+  });
+
   it('refuse plain, freed and foreign memory on every rank, and go on', async () => {
     await inWorld(2, {}, async ({ runtime, ranks }) => {
       const good = ranks.map((rank) => value(runtime.allocate(rank, 64, 'symmetric')));

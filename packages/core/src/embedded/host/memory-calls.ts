@@ -127,6 +127,21 @@ export function memoryCalls(state: BackendState): MemoryCalls {
     freeWindow(handle) {
       const window = state.owned('window', handle, 'freeWindow');
       if (isError(window)) return state.refuse(window);
+      const { rank, world } = window.owner;
+      world.crew.sweep();
+      const user = workOn(window.buffer);
+      if (user !== undefined)
+        return state.refuse(
+          errorRecord(
+            'ERR_BUSY',
+            'freeWindow',
+            `${user} still uses the buffer of this window of rank ${rank}`,
+            {
+              rank,
+              help: 'Free the graphs that use it, and synchronize the streams that use it, first.',
+            },
+          ),
+        );
       window.buffer.windows--;
       state.handles.remove(window);
       window.owner.objects.delete(window);
@@ -176,6 +191,10 @@ function windowBuffer(state: BackendState, rank: RankState, handle: number): Buf
 function userOf(buffer: BufferState): string | undefined {
   if (buffer.windows > 0) return 'a window';
   if (buffer.transfers > 0) return 'a transfer';
+  return workOn(buffer);
+}
+
+function workOn(buffer: BufferState): string | undefined {
   if (buffer.graphs > 0) return 'a graph';
   return isIdle(buffer.uses) ? undefined : 'queued work';
 }
