@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a launcher (torchrun, mpirun) said about this process.
+// What a launcher (torchrun, mpirun, srun, Kubernetes) said about this process.
 
 import { NcclExtError, readLauncher } from '@nccl-ext/core';
 import { type Check, failed, ok } from './check.js';

@@ -80,7 +80,7 @@ export const optionTable: { readonly [N in OptionName]: OptionSpec<Options[N]> }
     variable: 'NCCL_EXT_ADDR',
     kind: text('a host name or address of the host of rank 0'),
     default: undefined,
-    defaultText: '`MASTER_ADDR`',
+    defaultText: '`MASTER_ADDR`; under srun the first node of the step',
     ranksAgree: false,
     doc: 'Where ranks that a launcher started meet rank 0.',
   },

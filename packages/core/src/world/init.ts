@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One rank per process: joins the world that torchrun or mpirun started.
+// One rank per process: joins the world that a launcher (torchrun, mpirun, srun, Kubernetes) started.
 
 import type { Backend } from '../contract/index.js';
 import { NcclExtError } from '../errors/nccl-ext-error.js';
@@ -31,7 +31,7 @@ export interface InitOptions extends ExplicitOptions {
  * ERR_SINGLE_PROCESS when more than one process would share the embedded backend.
  * @example
  * ```ts
- * // torchrun --nproc-per-node 8 ... or mpirun -n 8 node refit.mjs
+ * // torchrun --nproc-per-node 8 ..., mpirun -n 8 node refit.mjs or srun -n 8 node refit.mjs
  * const comm = await init();
  * ```
  */
@@ -88,10 +88,11 @@ class ProcessCommunicator extends Communicator {
 function noLauncher(): NcclExtError {
   return new NcclExtError(
     'ERR_LAUNCHER',
-    'No launcher started this process: neither RANK nor OMPI_COMM_WORLD_RANK is set.',
+    'No launcher started this process: none of RANK, OMPI_COMM_WORLD_RANK and SLURM_STEP_NUM_TASKS is set.',
     {
       help: [
         'Start one process per rank: torchrun --nproc-per-node 8 --no-python node program.mjs, or mpirun -n 8 node program.mjs.',
+        'Or srun -n 8 node program.mjs; in an indexed Job of Kubernetes, set WORLD_SIZE, MASTER_ADDR and MASTER_PORT.',
         'For all ranks in this process: localWorld({ ranks: 8 }).',
       ].join('\n'),
     },
