@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a backend is: information about itself and the parts of the contract that it implements.
 
+import type { EpSpi } from './ep.js';
 import type { FaultSpi } from './faults.js';
 import type { M2nSpi } from './m2n.js';
 import type { RuntimeSpi } from './runtime.js';
@@ -23,6 +24,8 @@ export interface Backend {
   readonly runtime: RuntimeSpi;
   /** Absent: this backend cannot reshard. */
   readonly m2n?: M2nSpi;
+  /** Absent: this backend has no expert parallelism. */
+  readonly ep?: EpSpi;
   /** Absent: faults cannot be injected. */
   readonly faults?: FaultSpi;
   /** Ends threads and frees memory. Ranks must have been disposed. */

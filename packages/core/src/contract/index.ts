@@ -18,6 +18,40 @@ export type {
   TransferProgress,
 } from './m2n.js';
 export { castOf, castTransform, moveLoops, unbound } from './m2n.js';
+export type {
+  EpCombineCall,
+  EpCounter,
+  EpCounts,
+  EpDispatchCall,
+  EpGroupConfig,
+  EpGroupHandle,
+  EpGroupLayout,
+  EpGroupState,
+  EpHandleConfig,
+  EpHandleHandle,
+  EpHandleLayout,
+  EpLayout,
+  EpOverflow,
+  EpPass,
+  EpQuantization,
+  EpRange,
+  EpReduction,
+  EpReplicaRule,
+  EpRouteCall,
+  EpSection,
+  EpSpi,
+} from './ep.js';
+export {
+  absentRange,
+  epLayouts,
+  epOverflowPolicies,
+  epPasses,
+  epQuantizations,
+  epReductions,
+  epReplicaRules,
+  maxEpCalls,
+  maxTopK,
+} from './ep.js';
 export type { ErrorRecord, Outcome, Status } from './outcome.js';
 export type {
   BufferHandle,

@@ -84,6 +84,15 @@ export const errorNumbers = {
   ERR_VERIFY: 75,
   /** A destination holds part of a new version; only a complete resend leads back. */
   ERR_TORN: 76,
+
+  /** Top-k ids are out of range or repeated in a token. */
+  ERR_ROUTING: 96,
+  /** More rows than the receive budget or the output buffer holds; `seen` is the exact demand. */
+  ERR_OVERFLOW: 97,
+  /** No context is free for another unfinished operation or graph. */
+  ERR_CONTEXTS: 98,
+  /** The rank is not a member of the group, or the group waits for an agreement on its members. */
+  ERR_MEMBERSHIP: 99,
 } as const;
 
 /** The code of an {@link NcclExtError}. */
