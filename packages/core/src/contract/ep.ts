@@ -51,6 +51,17 @@ export const maxTopK = 32;
 /** The most calls of a rank in one group that are enqueued and not finished, those of graphs apart. */
 export const maxEpCalls = 1024;
 
+/** Bytes of a call's parameters in group memory. */
+export const callBytes = 512;
+
+/** Bytes of one context on one rank: 512 of its own (tags, descriptor, verdict, progress), and a line of 128 that belongs to each rank. */
+export function contextBytes(ranks: number): number {
+  return 512 + 128 * ranks;
+}
+
+/** Sections of group and handle memory, and group and handle memory themselves, start at multiples of this. */
+export const epAlignment = 256;
+
 /** Bytes inside a buffer of the rank; buffer 0 is absent. */
 export interface EpRange {
   readonly buffer: BufferHandle;
@@ -65,7 +76,7 @@ export interface EpSection {
   readonly bytes: number;
 }
 
-/** Sections of the group's memory on each rank. */
+/** Sections of the group's memory on each rank; `bytes` is the end of the last section. */
 export interface EpGroupLayout {
   readonly bytes: number;
   /** Tags, descriptors and verdicts: `contextBytes(R)` for each context. */

@@ -4,20 +4,6 @@
 export type { Backend, BackendInfo, BackendName } from './backend.js';
 export { contractVersion } from './backend.js';
 export type { BuildInfo, CudaPackage, LoadOptions, Probe, ProbedDevice } from './cuda-package.js';
-export type { RecordField } from './device-records.js';
-export { deviceOps, deviceRecordBytes, deviceStatusFields, rankWordsFields } from './device-records.js';
-export type { FaultSpi } from './faults.js';
-export { kernelGuardBytes, kernelGuardFields } from './kernel-guard.js';
-export type {
-  M2nSpi,
-  MoveTable,
-  PrepareConfig,
-  TensorBindings,
-  TransferHandle,
-  TransferProgram,
-  TransferProgress,
-} from './m2n.js';
-export { castOf, castTransform, moveLoops, unbound } from './m2n.js';
 export type {
   EpCombineCall,
   EpCounter,
@@ -43,6 +29,9 @@ export type {
 } from './ep.js';
 export {
   absentRange,
+  callBytes,
+  contextBytes,
+  epAlignment,
   epLayouts,
   epOverflowPolicies,
   epPasses,
@@ -52,6 +41,18 @@ export {
   maxEpCalls,
   maxTopK,
 } from './ep.js';
+export type { FaultSpi } from './faults.js';
+export { kernelGuardBytes, kernelGuardFields } from './kernel-guard.js';
+export type {
+  M2nSpi,
+  MoveTable,
+  PrepareConfig,
+  TensorBindings,
+  TransferHandle,
+  TransferProgram,
+  TransferProgress,
+} from './m2n.js';
+export { castOf, castTransform, moveLoops, unbound } from './m2n.js';
 export type { ErrorRecord, Outcome, Status } from './outcome.js';
 export type {
   BufferHandle,
