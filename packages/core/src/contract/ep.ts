@@ -42,6 +42,10 @@ export type EpReplicaRule = (typeof epReplicaRules)[number];
 export const epQuantizations = ['none', 'forward', 'fp8', 'fp8-pow2', 'mxfp8'] as const;
 export type EpQuantization = (typeof epQuantizations)[number];
 
+/** Low latency: where a row that several experts of a rank want is copied. The bytes are the same. */
+export const epExpansions = ['auto', 'sender', 'receiver'] as const;
+export type EpExpansion = (typeof epExpansions)[number];
+
 export const epPasses = ['forward', 'backward'] as const;
 export type EpPass = (typeof epPasses)[number];
 
@@ -94,7 +98,10 @@ export interface EpHandleLayout {
   readonly weights: EpSection;
   /** i32 [R, M, K]: the row of this rank's outputs that (source, token, k) got; -1: none. */
   readonly slots: EpSection;
-  /** i64 [L + L + R + 8]: rows and first row per local expert, rows per source, totals and state. */
+  /**
+   * i64 [L + L + R + 8]: rows and first row per local expert, rows per source, totals and state. L is that of the rank with the most local
+   * experts, so that sections lie alike on all ranks.
+   */
   readonly counts: EpSection;
 }
 
@@ -118,6 +125,9 @@ export interface EpGroupConfig {
   readonly receiveBudget: number;
   readonly overflow: EpOverflow;
   readonly reduction: EpReduction;
+  readonly expand: EpExpansion;
+  /** SMs that one operation takes at most; 0: the backend chooses. */
+  readonly sms: number;
   readonly contexts: number;
   readonly timeoutMs: number;
   readonly mask: boolean;
