@@ -36,10 +36,14 @@ export function streamHandleOf(stream: Stream, owner: Communicator): StreamHandl
   return requireOwn(stream, 'stream', streamKind, owner).backendHandle;
 }
 
-export { requireArray, requireObject, requireText } from './errors/require-kind.js';
+const streamKind = { type: Stream, name: 'a stream', madeBy: 'communicator.createStream' } as const;
+
+export { dtypeCode } from './dtype/dtype.js';
+export { requireArray, requireFunction, requireObject, requireText } from './errors/require-kind.js';
 export { describe } from './mesh/require-integer.js';
 export { type ChannelEvents, type ChannelName, publish } from './observe/channels.js';
 export { nearestName } from './options/nearest-name.js';
 export { type OptionSpec, optionNames, optionTable } from './options/option-table.js';
+export { refuseTogether } from './runtime/refuse-together.js';
 export { Resource } from './runtime/resource.js';
 export { check, errorFrom, unwrap } from './runtime/unwrap.js';

@@ -3,11 +3,18 @@
 
 import { type Communicator, NcclExtError } from '@nccl-ext/core';
 import type { M2nSpi } from '@nccl-ext/core/contract';
-import { backendOf, describe, publish, rankHandleOf, requireObject, unwrap } from '@nccl-ext/core/extend';
+import {
+  backendOf,
+  describe,
+  publish,
+  rankHandleOf,
+  refuseTogether,
+  requireObject,
+  unwrap,
+} from '@nccl-ext/core/extend';
 import type { ExecutablePlan } from '../plan/executable-plan.js';
 import { type Bindings, bindTensors } from './bind-tensors.js';
 import { tableBytes } from './move-bytes.js';
-import { refuseTogether } from './refuse-together.js';
 import { Transfer } from './transfer.js';
 
 /** Where the tensors of a plan live on this rank, by storage name (a tensor's own name unless it is fused or tied). */
@@ -41,20 +48,24 @@ export async function prepareTransfer(
   const began = performance.now();
   const backend = backendOf(communicator);
   const { rank } = communicator;
-  const { m2n, program, bound, verify } = await refuseTogether(communicator, () => {
-    requirePlan(plan);
-    requireObject('options', options);
-    const { sources = {}, destinations = {}, verify = false } = options;
-    requireBoolean(verify);
-    requireSameSize(communicator, plan);
-    const value = {
-      verify,
-      m2n: requireM2n(backend.m2n, backend.info.name),
-      bound: bindTensors(communicator, plan, sources, destinations),
-      program: plan.program(rank, { receives: verify }),
-    };
-    return { value, fields: { digest: plan.digest, verify } };
-  });
+  const { m2n, program, bound, verify } = await refuseTogether(
+    communicator,
+    { op: 'prepare transfer', topic: 'transfer' },
+    () => {
+      requirePlan(plan);
+      requireObject('options', options);
+      const { sources = {}, destinations = {}, verify = false } = options;
+      requireBoolean(verify);
+      requireSameSize(communicator, plan);
+      const value = {
+        verify,
+        m2n: requireM2n(backend.m2n, backend.info.name),
+        bound: bindTensors(communicator, plan, sources, destinations),
+        program: plan.program(rank, { receives: verify }),
+      };
+      return { value, fields: { digest: plan.digest, verify } };
+    },
+  );
   const handle = unwrap(await m2n.prepareTransfer(rankHandleOf(communicator), { program, ...bound, verify }));
   const sentBytes = tableBytes(program.sends);
   publish('transfer.prepared', () => ({
