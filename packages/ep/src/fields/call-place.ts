@@ -34,6 +34,6 @@ export function callError(
 }
 
 /** As in `dispatch, flat (high throughput), backward`. */
-export function placeText({ operation, layout, pass }: CallPlace): string {
+function placeText({ operation, layout, pass }: CallPlace): string {
   return `${operation}, ${layout} (${isLowLatency(layout) ? 'low latency' : 'high throughput'}), ${pass}`;
 }

@@ -6,6 +6,8 @@ import type { EpLayout } from '@nccl-ext/core/contract';
 import { Resource, requireObject, unwrap } from '@nccl-ext/core/extend';
 import { EpHandle } from '../handle/ep-handle.js';
 import { type HandleOptions, openHandle } from '../handle/open-handle.js';
+import type { ExpertLayer } from '../layer/expert-layer.js';
+import { type MoeLayer, moeLayer } from '../layer/moe-layer.js';
 import type { ClaimedMemory } from '../memory/claim-memory.js';
 import type { GroupCore } from './group-core.js';
 import { activeBytes, type EpMembership, ranksOf } from './membership.js';
@@ -56,6 +58,15 @@ export class EpGroup extends Resource {
     for (const old of this.#handles) if (old.disposed) this.#handles.delete(old);
     this.#handles.add(handle as unknown as EpHandle);
     return handle;
+  }
+
+  /**
+   * A handle of its own and a layer over it, with buffers for the budget or the worst case. They end with `layer.handle`.
+   *
+   * @throws as `createHandle`.
+   */
+  layer<L extends EpLayout>(options: HandleOptions<L> & { readonly experts: ExpertLayer }): MoeLayer<L> {
+    return moeLayer(this.createHandle<L>(options), options.experts);
   }
 
   /** Who takes part, and how often that has changed. */

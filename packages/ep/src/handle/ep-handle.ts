@@ -24,8 +24,8 @@ import { routeCall } from './route-call.js';
  * @example
  * ```ts
  * handle.route(topkIdx, { stream });
- * handle.dispatch(tokens, { stream, weights, out: { tokens: rows } });
- * handle.combine(rows, { stream, out: { tokens: result } });
+ * handle.dispatch(tokens, { stream, weights, out: { tokens: received } });
+ * handle.combine(received, { stream, out: { tokens: result } });
  * await stream.synchronize();
  * ```
  */
@@ -34,6 +34,8 @@ export class EpHandle<L extends EpLayout = EpLayout> extends Resource {
   readonly layout: L;
   /** Packed: rows that zones are padded to multiples of. */
   readonly alignment: number;
+  /** The experts of this rank in local order. */
+  readonly localExperts: readonly number[];
   readonly #core: GroupCore;
   readonly #opened: OpenedHandle;
   readonly #order = new CallOrder();
@@ -44,6 +46,7 @@ export class EpHandle<L extends EpLayout = EpLayout> extends Resource {
     this.communicator = core.communicator;
     this.layout = layout;
     this.alignment = alignment;
+    this.localExperts = core.settings.map.placement[core.communicator.rank]!;
     this.#core = core;
     this.#opened = opened;
   }

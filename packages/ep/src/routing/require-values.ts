@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checks of the numbers that routing helpers take.
+
+import { NcclExtError } from '@nccl-ext/core';
+import { describe } from '@nccl-ext/core/extend';
+
+export function invalid(field: string, rule: string, seen: unknown): NcclExtError {
+  return new NcclExtError('ERR_INVALID_ARGUMENT', `${field} ${rule}, got ${describe(seen)}.`, {
+    field,
+    seen,
+  });
+}
+
+/** Throws ERR_INVALID_ARGUMENT unless `value` is an integer from `min` to `max`. */
+export function requireCount(
+  field: string,
+  value: unknown,
+  min: number,
+  max: number = Number.MAX_SAFE_INTEGER,
+): void {
+  if (Number.isSafeInteger(value) && (value as number) >= min && (value as number) <= max) return;
+  const bounds = max === Number.MAX_SAFE_INTEGER ? `of at least ${min}` : `from ${min} to ${max}`;
+  throw invalid(field, `must be an integer ${bounds}`, value);
+}
