@@ -6,7 +6,7 @@ import wabt from 'wabt';
 
 const folder = new URL('../packages/core/src/embedded/wasm/', import.meta.url);
 const features = { simd: true, threads: true, bulk_memory: true };
-const modules = ['copy', 'hash', 'cast'];
+const modules = ['copy', 'hash', 'cast', 'ep'];
 
 /** The file that `assembleWasm` gives the content of. */
 export const wasmOutput = new URL('generated/modules.ts', folder);

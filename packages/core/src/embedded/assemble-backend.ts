@@ -3,6 +3,7 @@
 
 import { readFileSync } from 'node:fs';
 import { type Backend, contractVersion } from '../contract/index.js';
+import { epCalls } from './ep/ep-calls.js';
 import { dataCalls } from './host/data-calls.js';
 import { disposeRankState } from './host/dispose-rank.js';
 import { eventCalls } from './host/event-calls.js';
@@ -37,6 +38,7 @@ export function assembleBackend(state: BackendState): Backend {
       ...foreignCalls(state),
     },
     m2n: m2nCalls(state),
+    ep: epCalls(state),
     faults: faultCalls(state),
     async dispose() {
       state.disposed = true;

@@ -8,7 +8,8 @@ export const recordBytes: number = recordWords * 8;
 /**
  * Operations and their arguments, which follow the number in the record:
  * copy(destination, source, bytes), fill(destination, bytes, value), host(call), record(cell, generation, slot),
- * wait(cell, generation, slot, owner), barrier(), graph(region, length, parameters), transfer(region).
+ * wait(cell, generation, slot, rank), barrier(), graph(region, length, parameters), transfer(region),
+ * ep(call, slot of the epoch, 1 when it completes a send).
  *
  * `slot` is -1 in a stream. In a graph it says which parameter of the launch is added to `generation`: a graph holds
  * no absolute generation. `owner` is the address of the words of the event's rank.
@@ -22,6 +23,7 @@ export const operations = {
   barrier: 6,
   graph: 7,
   transfer: 8,
+  ep: 9,
 } as const;
 
 /** One operation before it is written: its number and up to four arguments. */

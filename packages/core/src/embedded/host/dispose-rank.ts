@@ -2,6 +2,8 @@
 // Ends a rank: lets its work drain, takes back memory that peers might still write, frees what it owns.
 
 import { rankWord } from '../control/world-layout.js';
+import { releaseContexts } from '../ep/contexts.js';
+import { freeEpGroup, freeEpHandle } from '../ep/dispose-ep.js';
 import { freeTransferState } from '../transfer/dispose-transfer.js';
 import { releaseCapture } from './capture.js';
 import { errorRecord } from './errors.js';
@@ -18,14 +20,13 @@ export async function disposeRankState(state: BackendState, rank: RankState): Pr
   const gone = errorRecord('ERR_DISPOSED', 'dispose', `rank ${rank.rank} was disposed`, { rank: rank.rank });
   // Its host calls end now; its streams may still stand still until the deadline.
   rank.gate.stop(false);
-  world.rendezvous.leave(rank.rank, gone, 'disposed');
-  // What was split from it goes first: its streams may wait for events of this rank.
-  await Promise.all([...rank.children].map((child) => (child.disposal ??= disposeRankState(state, child))));
+  world.leaveMeetings(rank.rank, gone, 'disposed');
   for (const stream of streamsOf(rank)) abandonCapture(stream);
   await drained(rank);
   world.setRankWord(rank.rank, rankWord.lost, 1);
-  if (world.failure !== undefined) await world.crew.leave();
-  for (const kind of ['transfer', 'graph', 'event', 'stream', 'window', 'buffer'] as const) {
+  if (world.failure !== undefined) await world.leave();
+  const order = ['transfer', 'graph', 'epHandle', 'epGroup', 'event', 'stream', 'window', 'buffer'] as const;
+  for (const kind of order) {
     for (const object of [...rank.objects]) if (object.kind === kind) await freeObject(state, object);
   }
   state.handles.remove(rank);
@@ -61,14 +62,18 @@ function streamsOf(rank: RankState): StreamState[] {
 }
 
 function abandonCapture(stream: StreamState): void {
-  if (stream.capture !== undefined)
+  if (stream.capture !== undefined) {
+    releaseContexts(stream.capture);
     releaseCapture(stream.capture, (call) => stream.owner.world.calls.release(call));
+  }
   stream.capture = undefined;
 }
 
 async function freeObject(state: BackendState, object: OwnedState): Promise<void> {
   if (object.kind === 'transfer') await freeTransferState(state, object);
   else if (object.kind === 'graph') freeGraphState(state, object);
+  else if (object.kind === 'epHandle') freeEpHandle(state, object);
+  else if (object.kind === 'epGroup') freeEpGroup(state, object);
   else if (object.kind === 'event') freeEventState(state, object);
   else if (object.kind === 'stream') freeStreamState(state, object);
   else {

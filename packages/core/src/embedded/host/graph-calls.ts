@@ -2,7 +2,9 @@
 // Calls that record and launch graphs. A graph is a region of records; its launches carry the generations of its events.
 
 import type { ErrorRecord, GraphHandle, Outcome, RuntimeSpi } from '../../contract/index.js';
+import { callBytes } from '../../contract/index.js';
 import { operations, recordBytes, writeRecord } from '../control/records.js';
+import { applyLaunch, openSendsOf, releaseContexts } from '../ep/contexts.js';
 import { offsetOf } from '../memory/address.js';
 import { graphHeaderBytes } from '../worker/graph-op.js';
 import { emptyCapture, releaseCapture } from './capture.js';
@@ -12,7 +14,7 @@ import { noteRecords, slotTaken } from './event-calls.js';
 import type { Capture, GraphState, RankState, StreamState } from './objects.js';
 import { type BackendState, foreign, isIdle } from './state.js';
 
-/** Unfinished launches of one graph that records or awaits events. */
+/** Unfinished launches of one graph that records or awaits events, or holds operations of a group. */
 const maxLaunches = 256;
 
 type GraphCalls = Pick<RuntimeSpi, 'beginCapture' | 'endCapture' | 'launchGraph' | 'freeGraph'>;
@@ -39,6 +41,16 @@ export function graphCalls(state: BackendState): GraphCalls {
           }),
         );
       stream.capture = undefined;
+      const open = openSendsOf(capture);
+      if (open > 0) {
+        dropCapture(stream.owner, capture);
+        return failed(
+          errorRecord('ERR_INVALID_STATE', 'endCapture', `the graph leaves ${open} sends open`, {
+            rank: stream.owner.rank,
+            help: 'Record a complete for every send, so that the graph can be launched again.',
+          }),
+        );
+      }
       return makeGraph(state, stream.owner, capture);
     },
 
@@ -56,6 +68,7 @@ export function graphCalls(state: BackendState): GraphCalls {
       const parameters = noteLaunch(state, graph, stream, ticket);
       push(stream, [operations.graph, graph.records, graph.capture.nodes.length, parameters, 0]);
       graph.uses.set(stream, ticket);
+      applyLaunch(graph.capture);
       return 0;
     },
 
@@ -71,7 +84,8 @@ export function graphCalls(state: BackendState): GraphCalls {
 /** Frees a graph once its launches have finished; until then what it uses stays in use. */
 export function freeGraphState(state: BackendState, graph: GraphState): void {
   const { world } = graph.owner;
-  world.crew.defer(
+  releaseContexts(graph.capture);
+  world.defer(
     () => isIdle(graph.uses),
     () => {
       state.arena.release(graph.region);
@@ -82,13 +96,22 @@ export function freeGraphState(state: BackendState, graph: GraphState): void {
   graph.owner.objects.delete(graph);
 }
 
+/** Gives up a capture that becomes no graph. */
+function dropCapture(owner: RankState, capture: Capture): void {
+  releaseContexts(capture);
+  releaseCapture(capture, (call) => owner.world.calls.release(call));
+}
+
 function makeGraph(state: BackendState, owner: RankState, capture: Capture): Outcome<GraphHandle> {
   const recordsBytes = capture.nodes.length * recordBytes;
   const region = state.arena.allocateZeroed(
-    graphHeaderBytes + recordsBytes + capture.events.size * 8 * maxLaunches,
+    graphHeaderBytes +
+      recordsBytes +
+      capture.epCalls.length * callBytes +
+      capture.parameters * 8 * maxLaunches,
   );
   if (region === undefined) {
-    releaseCapture(capture, (call) => owner.world.calls.release(call));
+    dropCapture(owner, capture);
     return failed(
       errorRecord(
         'ERR_OUT_OF_MEMORY',
@@ -102,8 +125,14 @@ function makeGraph(state: BackendState, owner: RankState, capture: Capture): Out
   }
   const records = region + graphHeaderBytes;
   const { f64 } = state.arena.space(region);
+  const calls = records + recordsBytes;
   capture.nodes.forEach((node, index) => {
-    writeRecord(f64, (offsetOf(records) + index * recordBytes) / 8, node);
+    const [operation, call, ...rest] = node;
+    const placed = operation === operations.ep ? calls + call * callBytes : call;
+    writeRecord(f64, (offsetOf(records) + index * recordBytes) / 8, [operation, placed, ...rest]);
+  });
+  capture.epCalls.forEach((words, index) => {
+    f64.set(words, (offsetOf(calls) + index * callBytes) / 8);
   });
   const graph: GraphState = {
     kind: 'graph',
@@ -112,7 +141,7 @@ function makeGraph(state: BackendState, owner: RankState, capture: Capture): Out
     capture,
     region,
     records,
-    parameters: capture.events.size === 0 ? 0 : records + recordsBytes,
+    parameters: capture.parameters === 0 ? 0 : calls + capture.epCalls.length * callBytes,
     launches: [],
     nextLaunch: 0,
     uses: new Map(),
@@ -149,12 +178,13 @@ function launchesTaken(graph: GraphState, stream: StreamState): ErrorRecord | un
 /** Binds the launch to the records of its events; returns the address of its parameters. */
 function noteLaunch(state: BackendState, graph: GraphState, stream: StreamState, ticket: number): number {
   if (graph.parameters === 0) return 0;
-  const parameters = graph.parameters + graph.nextLaunch * graph.capture.events.size * 8;
+  const parameters = graph.parameters + graph.nextLaunch * graph.capture.parameters * 8;
   const { f64 } = state.arena.space(parameters);
   for (const [event, { slot, records }] of graph.capture.events) {
     f64[offsetOf(parameters) / 8 + slot] = event.generation;
     noteRecords(event, stream, records, ticket);
   }
+  for (const [group, { slot }] of graph.capture.epGroups) f64[offsetOf(parameters) / 8 + slot] = group.epoch;
   graph.launches[graph.nextLaunch] = { stream, ticket };
   graph.nextLaunch = (graph.nextLaunch + 1) % maxLaunches;
   return parameters;

@@ -47,6 +47,7 @@ export function memoryCalls(state: BackendState): MemoryCalls {
         uses: new Map(),
         windows: 0,
         transfers: 0,
+        groups: 0,
         graphs: 0,
       };
       state.allocatedBytes += bytes;
@@ -191,10 +192,7 @@ function windowBuffer(state: BackendState, rank: RankState, handle: number): Buf
 function userOf(buffer: BufferState): string | undefined {
   if (buffer.windows > 0) return 'a window';
   if (buffer.transfers > 0) return 'a transfer';
-  return workOn(buffer);
-}
-
-function workOn(buffer: BufferState): string | undefined {
+  if (buffer.groups > 0) return 'a group, a handle or an open send';
   if (buffer.graphs > 0) return 'a graph';
   return isIdle(buffer.uses) ? undefined : 'queued work';
 }

@@ -3,6 +3,7 @@
 
 import type { ErrorRecord, MemoryKind } from '../../contract/index.js';
 import type { OperationRecord } from '../control/records.js';
+import type { CapturedGroup, EpGroupState, EpHandleState } from '../ep/ep-objects.js';
 import type { Space } from '../memory/space.js';
 import type { ArrivalGate } from './arrival-gate.js';
 import type { Standstill } from './standstill.js';
@@ -41,6 +42,8 @@ export interface BufferState {
   readonly uses: Uses;
   windows: number;
   transfers: number;
+  /** Groups and handles of expert parallelism whose memory it is, and sends that are not completed. */
+  groups: number;
   graphs: number;
 }
 
@@ -102,6 +105,12 @@ export interface Capture {
   readonly buffers: Set<BufferState>;
   readonly calls: number[];
   readonly transfers: Set<TransferState>;
+  readonly epHandles: Set<EpHandleState>;
+  readonly epGroups: Map<EpGroupState, CapturedGroup>;
+  /** Parameters of calls of expert parallelism; their records refer to them by number until the graph is made. */
+  readonly epCalls: Float64Array[];
+  /** Generations and epochs that a launch brings. */
+  parameters: number;
 }
 
 export interface GraphState {
@@ -112,7 +121,7 @@ export interface GraphState {
   /** The region, and the address of its records. */
   readonly region: number;
   readonly records: number;
-  /** Where launches put the generations of its events; 0 without events. */
+  /** Where launches put the generations of its events and the epochs of its groups; 0 without any. */
   readonly parameters: number;
   /** The launch that uses each set of parameters. */
   readonly launches: { stream: StreamState; ticket: number }[];
@@ -139,5 +148,13 @@ export interface SharedTransfer {
   holders: number;
 }
 
-export type OwnedState = BufferState | WindowState | StreamState | EventState | GraphState | TransferState;
+export type OwnedState =
+  | BufferState
+  | WindowState
+  | StreamState
+  | EventState
+  | GraphState
+  | TransferState
+  | EpGroupState
+  | EpHandleState;
 export type ObjectState = RankState | OwnedState;

@@ -134,7 +134,7 @@ function abort(rank: RankState, reason: string): void {
     rank: rank.rank,
   });
   rank.world.poison(rank.rank, error);
-  rank.world.rendezvous.leave(rank.rank, error, 'aborted');
+  rank.world.leaveMeetings(rank.rank, error, 'aborted');
   rank.world.setRankWord(rank.rank, rankWord.lost, 1);
   standStill(rank, false);
 }

@@ -3,14 +3,9 @@
 
 import type { ErrorRecord } from '../../contract/index.js';
 import { isReached, wantMessage } from '../control/event-cell.js';
-import {
-  maxSplits,
-  rankEntry,
-  rankWord,
-  streamWord,
-  worldBytes,
-  worldWord,
-} from '../control/world-layout.js';
+import { wake } from '../control/wake.js';
+import { rankEntry, rankWord, streamWord, worldBytes, worldWord } from '../control/world-layout.js';
+import type { SharedEpGroup } from '../ep/ep-objects.js';
 import { offsetOf } from '../memory/address.js';
 import type { Arena } from '../memory/arena.js';
 import type { Space } from '../memory/space.js';
@@ -44,6 +39,8 @@ export class World {
   readonly crew: Crew;
   readonly calls: HostCalls = new HostCalls();
   readonly rendezvous: Rendezvous;
+  /** Groups of expert parallelism that some rank holds. */
+  readonly epGroups: Set<SharedEpGroup> = new Set();
   /** Set when a worker died: nothing works any more. */
   failure: ErrorRecord | undefined;
   readonly #events = new Map<number, EventState>();
@@ -116,6 +113,12 @@ export class World {
 
   poisonOf(rank: number): ErrorRecord | undefined {
     return this.failure ?? poisonRecord(this.space, this.rankBase(rank));
+  }
+
+  /** `rank` comes to no more collective host calls. */
+  leaveMeetings(rank: number, error: ErrorRecord, how: string): void {
+    this.rendezvous.leave(rank, error, how);
+    for (const { meeting } of this.epGroups) meeting.leave(rank, error);
   }
 
   setRankWord(rank: number, word: number, value: number): void {
@@ -251,5 +254,21 @@ export class World {
     } catch (cause) {
       return errorRecord('ERR_INTERNAL', 'host', `a host operation failed: ${String(cause)}`, { rank });
     }
+  }
+
+  #onDeath(cause: Error): void {
+    this.failure ??= errorRecord(
+      'ERR_INTERNAL',
+      'worker',
+      `a worker thread of the embedded backend died: ${cause.message}`,
+      {
+        help: 'Dispose the world and make a new one; please report what led to this.',
+      },
+    );
+    Atomics.store(this.space.i32, this.base + worldWord.closing, 1);
+    this.wake();
+    this.rendezvous.fail(this.failure);
+    for (const { meeting } of this.epGroups) meeting.fail(this.failure);
+    for (const settle of [...this.#failListeners]) settle();
   }
 }

@@ -4,6 +4,7 @@
 import { errorNumbers } from '../../errors/codes.js';
 import { operationName, operations, recordBytes } from '../control/records.js';
 import { offsetOf } from '../memory/address.js';
+import { abandonEp } from './ep-op.js';
 import { reachEvent } from './event-ops.js';
 import { poisonRecord, reportError } from './failure.js';
 import { leaveGraph } from './graph-op.js';
@@ -23,6 +24,7 @@ function drainOne(task: Task): void {
   const operation = argument(task, 0);
   if (operation === operations.record) reachEvent(task);
   if (operation === operations.transfer) abandonTransfer(task);
+  if (operation === operations.ep) abandonEp(task);
   if (operation === operations.host) dropHost(task);
 }
 

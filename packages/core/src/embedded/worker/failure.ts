@@ -48,17 +48,29 @@ export function failTimeout(
   expected: bigint | number,
   seen: bigint | number,
 ): void {
+  fail(task, timeoutRecord(task, op, missing, expected, seen, task.world.timeoutMs));
+}
+
+/** The record of a wait of `timeoutMs` for `missing` ranks. */
+export function timeoutRecord(
+  task: Task,
+  op: string,
+  missing: readonly number[],
+  expected: bigint | number,
+  seen: bigint | number,
+  timeoutMs: number,
+): ErrorRecord {
   const many = missing.length > 1 ? `ranks ${missing.join(', ')}` : `rank ${missing[0] ?? -1}`;
-  fail(task, {
+  return {
     code: errorNumbers.ERR_TIMEOUT,
     op,
     rank: task.rank,
     peer: missing[0] ?? -1,
     expected,
     seen,
-    detail: `rank ${task.rank} waited ${task.world.timeoutMs} ms in ${op} for ${many}`,
+    detail: `rank ${task.rank} waited ${timeoutMs} ms in ${op} for ${many}`,
     help: 'Check that every rank enqueues the same operations in the same order, or raise the timeout.',
-  });
+  };
 }
 
 /** The first of `peers` that left for good, undefined when all may still come. */
@@ -68,7 +80,12 @@ export function lostPeer(world: World, peers: readonly number[]): number | undef
 
 /** `peer` was aborted or disposed while this rank waited for it. */
 export function failLost(task: Task, op: string, peer: number): void {
-  fail(task, {
+  fail(task, lostRecord(task, op, peer));
+}
+
+/** The record of a wait for a rank that will not come. */
+export function lostRecord(task: Task, op: string, peer: number): ErrorRecord {
+  return {
     code: errorNumbers.ERR_RANK_LOST,
     op,
     rank: task.rank,
@@ -77,7 +94,7 @@ export function failLost(task: Task, op: string, peer: number): void {
     seen: 'a rank that failed, was aborted or disposed',
     detail: `rank ${task.rank} waited in ${op} for rank ${peer}, which failed, was aborted or disposed`,
     help: 'Dispose the remaining ranks and make a new world.',
-  });
+  };
 }
 
 /** Something that cannot happen did. */
@@ -93,7 +110,8 @@ export function failInternal(task: Task, op: string, cause: unknown): void {
   });
 }
 
-function fail(task: Task, record: ErrorRecord): void {
+/** Ends the stream's operation with `record` and makes its rank unusable. */
+export function fail(task: Task, record: ErrorRecord): void {
   reportError(task.ring, task.ringOffset, record);
   poisonRank(task.world.space, task.rankBase, record);
 }

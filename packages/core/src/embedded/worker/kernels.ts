@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Binds the WebAssembly kernels to a memory: what would be slow in JavaScript runs there, in place.
 
-import { castModule, copyModule, hashModule } from '../wasm/generated/modules.js';
+import { castModule, copyModule, epModule, hashModule } from '../wasm/generated/modules.js';
 import { type WasmMemory, webAssembly } from '../wasm/web-assembly.js';
 
 type Loops = [
@@ -48,13 +48,24 @@ export interface Kernels {
     index: number,
     out: number,
   ): void;
+  epSum(dtype: number, d: number, bytes: number, terms: number, count: number, payload: number): void;
+  epSumFp8(dtype: number, d: number, n: number, terms: number, count: number, scratch: number): void;
+  epQuantise(
+    dtype: number,
+    s: number,
+    n: number,
+    d: number,
+    scales: number,
+    recipe: number,
+    scratch: number,
+  ): void;
 }
 
 let modules: object[] | undefined;
 
 /** Instantiates the kernels over `memory`. */
 export function kernelsOf(memory: WasmMemory): Kernels {
-  modules ??= [copyModule, hashModule, castModule].map(
+  modules ??= [copyModule, hashModule, castModule, epModule].map(
     (base64) => new webAssembly.Module(Buffer.from(base64, 'base64')),
   );
   const imports = { arena: { memory } };

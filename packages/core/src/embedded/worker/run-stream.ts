@@ -8,6 +8,7 @@ import { offsetOf } from '../memory/address.js';
 import { stepBarrier } from './barrier-op.js';
 import { stepCopy, stepFill } from './copy-ops.js';
 import { drain } from './drain.js';
+import { stepEp } from './ep-op.js';
 import { stepRecord, stepWait } from './event-ops.js';
 import { failInternal } from './failure.js';
 import { stepGraph } from './graph-op.js';
@@ -111,6 +112,8 @@ function step(task: Task): Step {
       return stepGraph(task, step);
     case operations.transfer:
       return stepTransfer(task);
+    case operations.ep:
+      return stepEp(task);
     default:
       throw new Error(`unknown operation ${argument(task, 0)}`);
   }

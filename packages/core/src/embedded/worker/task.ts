@@ -96,14 +96,14 @@ export function setProgress(task: Task, field: number, value: number): void {
 }
 
 /** Whether the deadline of a wait has passed, which starts with the first call. Otherwise the worker will look again in time. */
-export function isExpired(task: Task): boolean {
+export function isExpired(task: Task, timeoutMs: number = task.world.timeoutMs): boolean {
   const time = now();
   let since = getProgress(task, progress.blockedSince);
   if (since === 0) {
     since = time;
     setProgress(task, progress.blockedSince, time);
   }
-  const deadline = since + task.world.timeoutMs;
+  const deadline = since + timeoutMs;
   if (time >= deadline) return true;
   task.wakeAt = Math.min(task.wakeAt, deadline);
   return false;
