@@ -19,6 +19,8 @@ export interface ErrorRecord {
   readonly detail: string;
   /** What to do about it, when the backend knows. */
   readonly help?: string;
+  /** What a call on the host threw; absent where nothing was thrown. */
+  readonly cause?: unknown;
 }
 
 /** A value, or the record that says why there is none. */

@@ -233,6 +233,12 @@ export interface RuntimeSpi {
   enqueueUpload(stream: StreamHandle, buffer: BufferHandle, byteOffset: number, host: Uint8Array): Status;
   /** Device to host, in stream order. `host` is filled once the stream has passed. */
   enqueueDownload(stream: StreamHandle, host: Uint8Array, buffer: BufferHandle, byteOffset: number): Status;
+  /**
+   * Runs `call` in stream order on the thread that made the world, at each launch when a graph records it. The stream stands still until it
+   * has returned, and until the promise that it may return has settled; other ranks and streams go on. What it throws becomes the stream's
+   * error (ERR_HOST_CALL, with the cause), and the stream goes on. CUDA backends answer ERR_UNSUPPORTED.
+   */
+  enqueueHostCall(stream: StreamHandle, call: () => void | Promise<void>): Status;
   /** Work after it on this stream starts when every rank's stream has reached its own barrier. */
   enqueueBarrier(stream: StreamHandle): Status;
 

@@ -40,6 +40,8 @@ export const errorNumbers = {
   ERR_INTERNAL: 16,
   /** The object is still in use by work that has not finished. */
   ERR_BUSY: 17,
+  /** A function that a stream called on the host threw or rejected; `cause` is what it threw. */
+  ERR_HOST_CALL: 18,
 
   ERR_BACKEND_CONFLICT: 32,
   ERR_BACKEND_MISSING: 33,

@@ -55,6 +55,31 @@ describe('Stream', () => {
     expect(buffer.view('u8')[0]).toBe(255);
   });
 
+  it('calls the host in order, and rejects with the cause of what it threw', async () => {
+    const [comm] = world.ranks;
+    const buffer = comm!.allocate(4);
+    const stream = comm!.createStream();
+    stream.fill(buffer, 1);
+    stream.callHost(async () => {
+      await null;
+      buffer.view('u8')[0]! += 1;
+    });
+    stream.fill(buffer, 5, 1, 1);
+    await stream.synchronize();
+    expect([...buffer.view('u8')]).toEqual([2, 5, 1, 1]);
+    const cause = new RangeError('expert 7');
+    stream.callHost(() => {
+      throw cause;
+    });
+    await expect(stream.synchronize()).rejects.toMatchObject({
+      code: 'ERR_HOST_CALL',
+      op: 'callHost',
+      cause,
+    });
+    await stream.synchronize();
+    expect(() => stream.callHost(7 as never)).toThrow(expect.objectContaining({ field: 'run' }));
+  });
+
   it('records a graph and launches it many times; a throw while recording leaves the stream usable', async () => {
     const [comm] = world.ranks;
     const [counter, next] = [comm!.allocate(8), comm!.allocate(8)];

@@ -122,6 +122,25 @@ export class Stream extends Resource {
   }
 
   /**
+   * Calls `run` in stream order on the thread that made the world; inside {@link capture} it becomes part of the graph and is called at each
+   * launch. The stream stands still until `run` has returned and a promise from it has settled; other ranks go on. If it throws, the next
+   * synchronize rejects with ERR_HOST_CALL and the error as `cause`; the stream goes on and its rank stays usable. Embedded backend only
+   * (ERR_UNSUPPORTED elsewhere). Do not await this stream inside `run`: it would wait for itself.
+   *
+   * @example
+   * ```ts
+   * const input = comm.allocate(16);
+   * stream.fill(input, 1);
+   * stream.callHost(() => input.view('u8').fill(2, 0, 8));
+   * await stream.synchronize();
+   * ```
+   */
+  callHost(run: () => void | Promise<void>): void {
+    requireFunction('run', run);
+    check(this.#runtime, this.#runtime.enqueueHostCall(this.handle, run));
+  }
+
+  /**
    * Records what `record` enqueues on this stream instead of running it.
    *
    * @example

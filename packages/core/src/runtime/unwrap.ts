@@ -25,5 +25,6 @@ export function errorFrom(record: ErrorRecord): NcclExtError {
     expected: record.expected,
     seen: record.seen,
     ...(record.help === undefined ? {} : { help: record.help }),
+    ...(record.cause === undefined ? {} : { cause: record.cause }),
   });
 }

@@ -174,7 +174,10 @@ export function combineToken(
   rule: { readonly byToken?: boolean; readonly payload: boolean; readonly fp8?: boolean },
 ): Uint8Array {
   const y = new Float32Array(shape.hidden);
-  const ranks = rule.byToken ? [-1] : [...new Set(terms.map(({ rank }) => rank))].sort((a, b) => a - b);
+  const ranks =
+    rule.byToken && terms.length > 0
+      ? [-1]
+      : [...new Set(terms.map(({ rank }) => rank))].sort((a, b) => a - b);
   const sums = ranks.map((rank) => {
     const own = terms.filter((term) => rank < 0 || term.rank === rank);
     const inner = Float32Array.from({ length: shape.hidden }, (_, h) => {

@@ -14,7 +14,7 @@ import { type BackendState, checkRange, foreign } from './state.js';
 
 type DataCalls = Pick<
   RuntimeSpi,
-  'enqueueCopy' | 'enqueueFill' | 'enqueueUpload' | 'enqueueDownload' | 'enqueueBarrier'
+  'enqueueCopy' | 'enqueueFill' | 'enqueueUpload' | 'enqueueDownload' | 'enqueueHostCall' | 'enqueueBarrier'
 >;
 
 export function dataCalls(state: BackendState): DataCalls {
@@ -68,6 +68,12 @@ export function dataCalls(state: BackendState): DataCalls {
     enqueueDownload: (stream, host, buffer, byteOffset) =>
       hostCopy(state, 'download', stream, buffer, byteOffset, host, (device) => host.set(device)),
 
+    enqueueHostCall(streamHandle, call) {
+      const stream = state.stream(streamHandle, 'callHost');
+      if (isError(stream)) return state.refuse(stream);
+      return enqueueCall(state, stream, () => runHostCall(call, stream.owner.rank));
+    },
+
     enqueueBarrier(streamHandle) {
       const stream = state.stream(streamHandle, 'barrier');
       if (isError(stream)) return state.refuse(stream);
@@ -84,6 +90,39 @@ function enqueueCall(state: BackendState, stream: StreamState, call: HostCall): 
   stream.capture?.calls.push(id);
   push(stream, [operations.host, id, 0, 0, 0]);
   return 0;
+}
+
+/** What the user's function throws becomes a record, at once or when its promise rejects. */
+function runHostCall(
+  call: () => void | Promise<void>,
+  rank: number,
+): ErrorRecord | undefined | Promise<ErrorRecord | undefined> {
+  const thrown = (cause: unknown): ErrorRecord => ({
+    ...errorRecord(
+      'ERR_HOST_CALL',
+      'callHost',
+      `a function called by a stream of rank ${rank} failed: ${textOf(cause)}`,
+      {
+        rank,
+        help: 'See the cause; the stream went on after it.',
+      },
+    ),
+    cause,
+  });
+  try {
+    const result: unknown = call();
+    return isThenable(result) ? Promise.resolve(result).then(() => undefined, thrown) : undefined;
+  } catch (cause) {
+    return thrown(cause);
+  }
+}
+
+function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return typeof (value as PromiseLike<unknown> | undefined)?.then === 'function';
+}
+
+function textOf(cause: unknown): string {
+  return cause instanceof Error ? cause.message : String(cause);
 }
 
 function hostCopy(

@@ -3,8 +3,8 @@
 
 import type { ErrorRecord } from '../../contract/index.js';
 
-/** Runs in stream order; an error record becomes the stream's error. */
-export type HostCall = () => ErrorRecord | undefined;
+/** Runs in stream order; an error record becomes the stream's error. The stream stands still until a promise has settled. */
+export type HostCall = () => ErrorRecord | undefined | Promise<ErrorRecord | undefined>;
 
 /** The calls that operations of one world refer to by number. */
 export class HostCalls {
@@ -18,7 +18,7 @@ export class HostCalls {
     return id;
   }
 
-  run(id: number): ErrorRecord | undefined {
+  run(id: number): ReturnType<HostCall> {
     const entry = this.#calls.get(id);
     this.drop(id);
     return entry?.call();

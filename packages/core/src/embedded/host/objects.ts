@@ -73,6 +73,8 @@ export interface StreamState {
   freed: boolean;
   /** The error that nobody had taken when it was freed. */
   leftError: ErrorRecord | undefined;
+  /** What a call on the host threw, when that is the stream's error; threads cannot pass it on. */
+  cause: unknown;
 }
 
 interface StreamWaiter {

@@ -72,7 +72,7 @@ export function streamCalls(state: BackendState): StreamCalls {
 /** Frees a stream whose work is done. */
 export function freeStreamState(state: BackendState, stream: StreamState): void {
   const { world } = stream.owner;
-  stream.leftError = takeError(stream.ring, stream.ringOffset);
+  stream.leftError = takeStreamError(stream);
   stream.freed = true;
   // Whoever still waits need not wait for the worker's message, which would find no stream.
   for (const waiter of stream.waiters.splice(0)) waiter.settle();
@@ -86,10 +86,17 @@ export function freeStreamState(state: BackendState, stream: StreamState): void 
 
 /** Hands out the stream's error; a synchronize may end after the stream was freed, whose ring is then another's. */
 function errorOf(stream: StreamState): ErrorRecord | undefined {
-  if (!stream.freed) return takeError(stream.ring, stream.ringOffset);
+  if (!stream.freed) return takeStreamError(stream);
   const error = stream.leftError;
   stream.leftError = undefined;
   return error;
+}
+
+function takeStreamError(stream: StreamState): ErrorRecord | undefined {
+  const error = takeError(stream.ring, stream.ringOffset);
+  const { cause } = stream;
+  stream.cause = undefined;
+  return error === undefined || cause === undefined ? error : { ...error, cause };
 }
 
 function openStream(state: BackendState, owner: RankState): StreamState | ErrorRecord {
@@ -131,6 +138,7 @@ function openStream(state: BackendState, owner: RankState): StreamState | ErrorR
     capture: undefined,
     freed: false,
     leftError: undefined,
+    cause: undefined,
   };
   world.streams[slot] = stream;
   return stream;

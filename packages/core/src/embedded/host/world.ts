@@ -13,7 +13,7 @@ import { poisonRank, poisonRecord, reportError } from '../worker/failure.js';
 import type { WorldMessage } from '../worker/task.js';
 import { Crew, type SplitPlace } from './crew.js';
 import { errorRecord } from './errors.js';
-import { HostCalls } from './host-calls.js';
+import { type HostCall, HostCalls } from './host-calls.js';
 import type { EventState, RankState, StreamState } from './objects.js';
 import { Rendezvous } from './rendezvous.js';
 import type { WorkerPool } from './worker-pool.js';
@@ -241,18 +241,39 @@ export class World {
     const { rank } = stream.owner;
     const poisoned = Atomics.load(this.space.i32, this.rankBase(rank) + rankWord.poison) !== 0;
     if (poisoned) this.calls.drop(call);
-    const error = poisoned ? undefined : this.#callSafely(call, rank);
-    if (error !== undefined) reportError(stream.ring, stream.ringOffset, error);
+    const result = poisoned ? undefined : this.#callSafely(call, rank);
+    if (!(result instanceof Promise)) {
+      this.#resume(stream, result);
+      return;
+    }
+    // A promise alone does not keep the process alive.
+    this.#wait((settle) => {
+      void result
+        .catch((cause) => defect(cause, rank))
+        .then((error) => {
+          this.#resume(stream, error);
+          settle();
+        });
+    });
+  }
+
+  /** The call at the head of a suspended stream is over. */
+  #resume(stream: StreamState, error: ErrorRecord | undefined): void {
+    if (error !== undefined) {
+      const { cause, ...record } = error;
+      // The stream stands still, so whatever error it has is this one from here on, or an earlier one.
+      if (reportError(stream.ring, stream.ringOffset, record)) stream.cause = cause;
+    }
     Atomics.store(this.space.i32, stream.entry + streamWord.suspended, 0);
     this.wake();
   }
 
   /** A defect of a call must neither end the process nor leave its stream suspended. */
-  #callSafely(call: number, rank: number): ErrorRecord | undefined {
+  #callSafely(call: number, rank: number): ReturnType<HostCall> {
     try {
       return this.calls.run(call);
     } catch (cause) {
-      return errorRecord('ERR_INTERNAL', 'host', `a host operation failed: ${String(cause)}`, { rank });
+      return defect(cause, rank);
     }
   }
 
@@ -271,4 +292,8 @@ export class World {
     for (const { meeting } of this.epGroups) meeting.fail(this.failure);
     for (const settle of [...this.#failListeners]) settle();
   }
+}
+
+function defect(cause: unknown, rank: number): ErrorRecord {
+  return errorRecord('ERR_INTERNAL', 'host', `a host operation failed: ${String(cause)}`, { rank });
 }

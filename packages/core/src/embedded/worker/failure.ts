@@ -8,12 +8,13 @@ import { rankWord, ring } from '../control/world-layout.js';
 import type { Space } from '../memory/space.js';
 import { rankBase, type Task, type World } from './task.js';
 
-/** Keeps `record` as the stream's error unless an earlier one has not been handed out. */
-export function reportError(space: Space, ringOffset: number, record: ErrorRecord): void {
+/** Keeps `record` as the stream's error unless an earlier one has not been handed out; true when it was kept. */
+export function reportError(space: Space, ringOffset: number, record: ErrorRecord): boolean {
   const word = (ringOffset + ring.error) / 4;
-  if (Atomics.load(space.i32, word) !== 0) return;
+  if (Atomics.load(space.i32, word) !== 0) return false;
   space.i32[word + 1] = writeErrorText(space.buffer, ringOffset + ring.errorText, record);
   Atomics.store(space.i32, word, 1);
+  return true;
 }
 
 /** Takes a stream's error, on the thread that owns it. */
