@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import * as core from '@nccl-ext/core';
+import * as ep from '@nccl-ext/ep';
 import * as m2n from '@nccl-ext/m2n';
 import ts from 'typescript';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -21,7 +22,7 @@ interface Example {
   readonly code: string;
 }
 
-const examples = ['core', 'm2n'].flatMap((name) => examplesOf(join(packages, name, 'src')));
+const examples = ['core', 'm2n', 'ep'].flatMap((name) => examplesOf(join(packages, name, 'src')));
 const home = process.cwd();
 const folder = mkdtempSync(join(tmpdir(), 'nccl-ext-examples-'));
 let surroundings: Record<string, unknown>;
@@ -40,7 +41,7 @@ afterAll(async () => {
 describe('examples in doc comments', () => {
   it.each(examples)('$name', async ({ file, code }) => {
     const own: Record<string, unknown> = await import(file);
-    const scope: Record<string, unknown> = { ...core, ...m2n, ...own, ...surroundings };
+    const scope: Record<string, unknown> = { ...core, ...m2n, ...ep, ...own, ...surroundings };
     // The block lets an example declare a name that the surroundings have too.
     const run = new AsyncFunction(...Object.keys(scope), `{ ${withChecks(code)} }`);
     await run(...Object.values(scope));
@@ -109,6 +110,7 @@ async function makeSurroundings(): Promise<Record<string, unknown>> {
     placements: [shard(0, core.ranges([[0, 64]]))],
   });
   return {
+    ...(await expertParallelism(comm)),
     expect,
     writeFile,
     console: { log() {}, error() {} },
@@ -144,6 +146,24 @@ async function makeSurroundings(): Promise<Record<string, unknown>> {
     a: cyclic(2, 0),
     b: cyclic(1, 1),
   };
+}
+
+/** What examples of expert parallelism speak of: a group of one rank, two tokens, and a layer. */
+async function expertParallelism(comm: core.Communicator): Promise<Record<string, unknown>> {
+  const group = await ep.createEpGroup(comm, {
+    experts: 4,
+    topK: 2,
+    hidden: 8,
+    dtype: 'bf16',
+    maxTokensPerRank: 2,
+  });
+  const handle = group.createHandle({ layout: 'flat' });
+  const layer = group.layer({ layout: 'packed', experts: ep.hostExperts(({ rows }) => rows) });
+  const make = <D extends core.DType>(dtype: D, ...shape: number[]) => ep.allocateTensor(comm, dtype, shape);
+  const topkIdx = make('i32', 2, 2);
+  ep.viewTensor(topkIdx).set([0, 1, 2, 3]);
+  const [tokens, result, received] = [make('bf16', 2, 8), make('bf16', 2, 8), make('bf16', 2, 8)];
+  return { group, handle, layer, topkIdx, tokens, result, received, weights: make('f32', 2, 2) };
 }
 
 /** A model of one tensor in model.safetensors; returns its description. */

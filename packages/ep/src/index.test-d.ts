@@ -8,7 +8,7 @@ import {
   type EpGroup,
   type EpHandle,
   type EpTensor,
-  type ExpertLayer,
+  hostExperts,
   type MoeLayer,
   type TensorShape,
   tensor,
@@ -40,7 +40,7 @@ describe('groups and handles', () => {
   });
 
   it('make layers of their layout', () => {
-    const experts = {} as ExpertLayer;
+    const experts = hostExperts(({ rows }) => rows);
     expectTypeOf(group.layer({ layout: 'packed', experts })).toEqualTypeOf<MoeLayer<'packed'>>();
   });
 

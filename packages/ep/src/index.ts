@@ -51,6 +51,8 @@ export type { EpHandle } from './handle/ep-handle.js';
 export type { HandleOptions } from './handle/open-handle.js';
 export type { OutputShapes, ShapeOptions } from './handle/output-shapes.js';
 export type { ExpertCall, ExpertLayer } from './layer/expert-layer.js';
+export type { HostExpert, HostExpertBatch } from './layer/host-experts.js';
+export { hostExperts } from './layer/host-experts.js';
 export type { LayerBuffers } from './layer/layer-buffers.js';
 export { allocateLayerBuffers } from './layer/layer-buffers.js';
 export type { LayerCall, MoeLayer } from './layer/moe-layer.js';

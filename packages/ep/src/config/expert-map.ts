@@ -3,7 +3,9 @@
 
 import { NcclExtError } from '@nccl-ext/core';
 import type { EpReplicaRule } from '@nccl-ext/core/contract';
+import { requireArray, requireObject } from '@nccl-ext/core/extend';
 import { chunkExperts } from './chunk-experts.js';
+import { requireCount } from './require-values.js';
 
 /** Experts placed by hand, as `placeExperts` makes it from loads. */
 export interface ExpertPlacement {
@@ -43,6 +45,8 @@ export interface ExpertMap {
  * @throws ERR_INVALID_ARGUMENT when a placement does not fit the ranks or leaves an expert without a place.
  */
 export function expertMapOf(experts: number | ExpertPlacement, ranks: number): ExpertMap {
+  requireCount('ranks', ranks, 1);
+  requireExperts(experts);
   const count = typeof experts === 'number' ? experts : experts.count;
   const placement = typeof experts === 'number' ? chunkExperts(experts, ranks) : experts.placement;
   if (placement.length !== ranks) {
@@ -68,6 +72,17 @@ export function expertMapOf(experts: number | ExpertPlacement, ranks: number): E
     replicas: replicasOf(count, placement),
     mostLocal: placement.reduce((most, local) => Math.max(most, local.length), 0),
   };
+}
+
+function requireExperts(experts: number | ExpertPlacement): void {
+  if (typeof experts === 'number') {
+    requireCount('experts', experts, 1);
+    return;
+  }
+  requireObject('experts', experts);
+  requireCount('experts.count', experts.count, 1);
+  requireArray('experts.placement', experts.placement);
+  for (const [rank, local] of experts.placement.entries()) requireArray(`experts.placement[${rank}]`, local);
 }
 
 function replicasOf(count: number, placement: readonly (readonly number[])[]): number[][] {

@@ -3,6 +3,7 @@
 
 import { NcclExtError } from '@nccl-ext/core';
 import type { EpLayout } from '@nccl-ext/core/contract';
+import { requireObject } from '@nccl-ext/core/extend';
 import type { EpConfig } from '../config/ep-config.js';
 import { type EpMemory, epMemory } from '../memory/ep-memory.js';
 
@@ -30,6 +31,7 @@ export interface ProbeOptions {
  * ```
  */
 export function probeEp(config: EpConfig, ranks: number, options: ProbeOptions = {}): EpProbe {
+  requireObject('options', options);
   const { layout, handles = 1, availableBytes = Number.POSITIVE_INFINITY } = options;
   try {
     const memory = epMemory(config, ranks);

@@ -7,6 +7,7 @@ import { describe, unwrap } from '@nccl-ext/core/extend';
 import type { GroupCore } from '../group/group-core.js';
 import { type ClaimedMemory, claimMemory } from '../memory/claim-memory.js';
 import type { EpMemorySource } from '../memory/memory-source.js';
+import { requireAlignment } from '../memory/require-alignment.js';
 
 /** Options of `group.createHandle`; equal on all ranks, `memory` apart. */
 export interface HandleOptions<L extends EpLayout> {
@@ -22,8 +23,6 @@ export interface OpenedHandle {
   readonly handle: EpHandleHandle;
   readonly claimed: ClaimedMemory;
 }
-
-const largestAlignment = 2 ** 16;
 
 export function openHandle(
   core: GroupCore,
@@ -61,22 +60,5 @@ function requireLayout({ settings }: GroupCore, layout: unknown): void {
       seen: layout,
       help: "Use expert-major or packed, or create the group with reduction: 'rank'.",
     },
-  );
-}
-
-function requireAlignment(layout: EpLayout, alignment: unknown): void {
-  if (layout !== 'packed' && alignment === 1) return;
-  const fits =
-    Number.isInteger(alignment) &&
-    (alignment as number) >= 1 &&
-    (alignment as number) <= largestAlignment &&
-    Number.isInteger(Math.log2(alignment as number));
-  if (layout === 'packed' && fits) return;
-  throw new NcclExtError(
-    'ERR_INVALID_ARGUMENT',
-    layout === 'packed'
-      ? `alignment must be a power of two, 1 to ${largestAlignment}, got ${describe(alignment)}.`
-      : `alignment is for packed handles only; ${layout} has no zones.`,
-    { field: 'alignment', seen: alignment },
   );
 }

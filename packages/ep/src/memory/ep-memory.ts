@@ -9,6 +9,7 @@ import { parseConfig } from '../config/parse-config.js';
 import { fieldMatrix } from '../fields/field-matrix.js';
 import { shapesOf } from '../fields/shapes-of.js';
 import { layoutOfSettings } from './layout-of.js';
+import { requireAlignment } from './require-alignment.js';
 import { worstCaseRows } from './worst-case-rows.js';
 
 /** Bytes by purpose, on the rank with the most local experts. */
@@ -51,6 +52,7 @@ export interface EpLayoutMemory {
  */
 export function epMemory(config: EpConfig, ranks: number, alignment = 1): EpMemory {
   const settings = parseConfig(config, ranks);
+  requireAlignment('packed', alignment);
   const { group, handle } = layoutOfSettings(settings);
   return {
     group: { contexts: group.contexts.bytes, calls: group.calls.bytes, bytes: group.bytes },

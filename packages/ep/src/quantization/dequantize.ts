@@ -2,7 +2,8 @@
 // Quantised rows back to f32, on the host: what dispatch made of them, times their scales.
 
 import { castArray, dtypeBytes, type FloatDType } from '@nccl-ext/core';
-import { invalid, requireCount } from '../routing/require-values.js';
+import { requireObject } from '@nccl-ext/core/extend';
+import { invalid, requireCount, requireList } from '../config/require-values.js';
 
 export interface QuantizedRows {
   /** Bytes of rows, one after the other. */
@@ -25,7 +26,7 @@ export interface QuantizedRows {
  * ```
  */
 export function dequantizeFp8(input: QuantizedRows, scales: Float32Array, block = 128): Float32Array {
-  return scaleBlocks(input, scales.length, block, (index) => scales[index]!);
+  return scaleBlocks(input, scales, block, (index) => scales[index]!);
 }
 
 /**
@@ -35,18 +36,22 @@ export function dequantizeFp8(input: QuantizedRows, scales: Float32Array, block 
  * @throws ERR_INVALID_ARGUMENT when lengths do not match.
  */
 export function dequantizeMxfp8(input: QuantizedRows, scales: Uint8Array, block = 32): Float32Array {
-  return scaleBlocks(input, scales.length, block, (index) => {
+  return scaleBlocks(input, scales, block, (index) => {
     const exponent = scales[index]!;
     return exponent === 255 ? Number.NaN : 2 ** (exponent - 127);
   });
 }
 
 function scaleBlocks(
-  { rows, dtype = 'f8e4m3', hidden }: QuantizedRows,
-  scales: number,
+  input: QuantizedRows,
+  scales: Float32Array | Uint8Array,
   block: number,
   scaleOf: (index: number) => number,
 ): Float32Array {
+  requireObject('input', input);
+  const { rows, dtype = 'f8e4m3', hidden } = input;
+  requireList('rows', rows);
+  requireList('scales', scales);
   requireCount('hidden', hidden, 1);
   requireCount('block', block, 1);
   if (hidden % block !== 0) throw invalid('hidden', `must be a multiple of the block, ${block}`, hidden);
@@ -54,10 +59,11 @@ function scaleBlocks(
   if (rows.byteLength % rowBytes !== 0)
     throw invalid('rows', `must have a multiple of ${rowBytes} bytes`, rows.byteLength);
   const values = new Float32Array(rows.byteLength / dtypeBytes(dtype));
-  if (scales !== values.length / block)
-    throw invalid('scales', `must have ${values.length / block} values, one per ${block} elements`, scales);
+  const blocks = values.length / block;
+  if (scales.length !== blocks)
+    throw invalid('scales', `must have ${blocks} values, one per ${block} elements`, scales.length);
   castArray(dtype, rows, 'f32', new Uint8Array(values.buffer));
-  for (let index = 0; index < scales; index++) {
+  for (let index = 0; index < blocks; index++) {
     const scale = scaleOf(index);
     for (let at = index * block; at < (index + 1) * block; at++) values[at] = values[at]! * scale;
   }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Choice among the best groups of experts only, so that a token travels to few nodes (DeepSeek-V3's node-limited routing).
 
-import { invalid, requireCount } from './require-values.js';
+import { requireObject } from '@nccl-ext/core/extend';
+import { invalid, requireCount } from '../config/require-values.js';
 
 export interface GroupLimit {
   /** Groups: contiguous, equal parts of the experts. */
@@ -14,6 +15,7 @@ export interface GroupLimit {
 
 /** Sets the values of experts outside the best groups to minus infinity; of equal groups those with lower numbers stay. */
 export function limitGroups(choice: Float64Array, k: number, groups: GroupLimit): void {
+  requireObject('groups', groups);
   const { count, limit, scoreOf = 'top2-sum' } = groups;
   requireCount('groups.count', count, 1, choice.length);
   requireCount('groups.limit', limit, 1, count);

@@ -2,8 +2,9 @@
 // Where experts and their replicas go so that ranks are loaded evenly, from counts of earlier steps.
 
 import type { EpReplicaRule } from '@nccl-ext/core/contract';
+import { requireObject } from '@nccl-ext/core/extend';
 import type { ExpertPlacement } from '../config/expert-map.js';
-import { invalid, requireCount } from './require-values.js';
+import { invalid, requireCount, requireList } from '../config/require-values.js';
 
 export interface PlaceInput {
   /** Entries per expert, as `routingBalance(...).expert.load` or any other measure of its work. */
@@ -30,10 +31,13 @@ export interface PlacedExperts {
  * @example
  * ```ts
  * const { experts } = placeExperts({ load: [90, 10, 10, 10], ranks: 2, slotsPerRank: 3 });
- * experts.placement[1]; // [0, 2, 3]
+ * experts.placement[1]; // [0, 1, 3]
  * ```
  */
-export function placeExperts({ load, ranks, slotsPerRank, replicaRule }: PlaceInput): PlacedExperts {
+export function placeExperts(input: PlaceInput): PlacedExperts {
+  requireObject('input', input);
+  const { load, ranks, slotsPerRank, replicaRule } = input;
+  requireList('load', load);
   requireCount('ranks', ranks, 1);
   requireCount('slotsPerRank', slotsPerRank, 1);
   const count = load.length;

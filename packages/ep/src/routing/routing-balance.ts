@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // How evenly a routing loads experts and ranks, from the ids alone.
 
+import { requireArray, requireObject } from '@nccl-ext/core/extend';
 import { chooseReplica } from '../config/choose-replica.js';
 import { type ExpertMap, type ExpertPlacement, expertMapOf } from '../config/expert-map.js';
-import { invalid, requireCount } from './require-values.js';
+import { invalid, requireCount, requireList } from '../config/require-values.js';
 import { type Spread, spreadOf } from './spread.js';
 
 /** Ids as they are routed: numbers or bigints. */
@@ -43,7 +44,10 @@ export interface RoutingBalance {
  * rank.maxOverMean.toFixed(2); // '1.33'
  * ```
  */
-export function routingBalance({ topkIdx, topK, experts }: BalanceInput): RoutingBalance {
+export function routingBalance(input: BalanceInput): RoutingBalance {
+  requireObject('input', input);
+  const { topkIdx, topK, experts } = input;
+  requireArray('topkIdx', topkIdx);
   requireCount('topK', topK, 1);
   const map = expertMapOf(experts, topkIdx.length);
   const loads = {
@@ -54,6 +58,7 @@ export function routingBalance({ topkIdx, topK, experts }: BalanceInput): Routin
   };
   let dropped = 0;
   for (const [source, ids] of topkIdx.entries()) {
+    requireList(`topkIdx[${source}]`, ids);
     if (ids.length % topK !== 0)
       throw invalid(`topkIdx[${source}]`, `must have a multiple of topK = ${topK} ids`, ids.length);
     for (let first = 0; first < ids.length; first += topK)
@@ -82,7 +87,8 @@ function countToken(
   const reached = new Set<number>();
   let dropped = 0;
   for (let k = 0; k < topK; k++) {
-    const expert = Number(ids[first + k]);
+    const id: unknown = ids[first + k];
+    const expert = typeof id === 'bigint' ? Number(id) : (id as number);
     if (expert === -1) {
       dropped++;
       continue;

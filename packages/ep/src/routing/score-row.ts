@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // From a router's outputs for one token to the weights of its experts.
 
-import { invalid } from './require-values.js';
+import { invalid } from '../config/require-values.js';
 
 /** `none`: scores are weights already. */
 export type Scoring = 'softmax' | 'sigmoid' | 'none';
@@ -17,7 +17,8 @@ export function scoreRow(
   let largest = Number.NEGATIVE_INFINITY;
   for (let e = 0; e < out.length; e++) {
     const score = scores[first + e]!;
-    if (Number.isNaN(score)) throw invalid(`scores[${token}, ${e}]`, 'must be a number', score);
+    if (typeof score !== 'number' || Number.isNaN(score))
+      throw invalid(`scores[${token}, ${e}]`, 'must be a number', score);
     largest = Math.max(largest, score);
     out[e] = score;
   }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which experts a token goes to, and with what weights, from a router's scores, on the host.
 
+import { requireObject } from '@nccl-ext/core/extend';
+import { invalid, requireCount, requireList } from '../config/require-values.js';
 import { type GroupLimit, limitGroups } from './limit-groups.js';
-import { invalid, requireCount } from './require-values.js';
 import { type Scoring, scoreRow } from './score-row.js';
 
 export interface TopKInput {
@@ -46,12 +47,15 @@ export interface TopK {
  * ```
  */
 export function topK(input: TopKInput): TopK {
+  requireObject('input', input);
   const { scores, experts, k, scoring = 'softmax', groups, bias, scale = 1 } = input;
   const { renormalize = scoring === 'sigmoid' } = input;
+  requireList('scores', scores);
   requireCount('experts', experts, 1);
   requireCount('k', k, 1, experts);
   if (scores.length % experts !== 0)
     throw invalid('scores', `must have a multiple of experts = ${experts} values`, scores.length);
+  if (bias !== undefined) requireList('bias', bias);
   if (bias !== undefined && bias.length !== experts)
     throw invalid('bias', `must have experts = ${experts} values`, bias.length);
   for (let e = 0; e < (bias?.length ?? 0); e++)

@@ -52,7 +52,7 @@ export function tensorBytes({ dtype, shape }: Pick<EpTensor, 'dtype' | 'shape'>)
 }
 
 /** Throws ERR_INVALID_ARGUMENT unless `shape` is a list of extents. */
-function requireShape(field: string, shape: unknown): asserts shape is readonly number[] {
+export function requireShape(field: string, shape: unknown): asserts shape is readonly number[] {
   requireArray(field, shape);
   for (const [axis, extent] of shape.entries()) {
     if (Number.isSafeInteger(extent) && (extent as number) >= 0) continue;

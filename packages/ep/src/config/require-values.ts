@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks of the numbers that routing helpers take.
+// Checks of the numbers and lists that helpers on the host take.
 
 import { NcclExtError } from '@nccl-ext/core';
 import { describe } from '@nccl-ext/core/extend';
@@ -21,4 +21,10 @@ export function requireCount(
   if (Number.isSafeInteger(value) && (value as number) >= min && (value as number) <= max) return;
   const bounds = max === Number.MAX_SAFE_INTEGER ? `of at least ${min}` : `from ${min} to ${max}`;
   throw invalid(field, `must be an integer ${bounds}`, value);
+}
+
+/** Throws ERR_INVALID_ARGUMENT unless `value` is an array or a typed array. */
+export function requireList(field: string, value: unknown): void {
+  if (Array.isArray(value) || (ArrayBuffer.isView(value) && !(value instanceof DataView))) return;
+  throw invalid(field, 'must be an array or a typed array', value);
 }
