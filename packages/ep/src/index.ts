@@ -31,7 +31,8 @@ export { fieldMatrix } from './fields/field-matrix.js';
 export type { HighThroughputLayout, LowLatencyLayout } from './fields/modes.js';
 export type { ForwardedRows, TensorShape } from './fields/shapes-of.js';
 export { createEpGroup } from './group/create-ep-group.js';
-export type { EpGroup, EpGroupMemory } from './group/ep-group.js';
+export type { EpGroupMemory } from './group/ep-group.js';
+export { EpGroup } from './group/ep-group.js';
 export type { EpMembership } from './group/membership.js';
 export type { EpProbe, ProbeOptions } from './group/probe-ep.js';
 export { probeEp } from './group/probe-ep.js';
@@ -47,7 +48,7 @@ export type {
   RouteOptionsOf,
   WeightTensor,
 } from './handle/call-options.js';
-export type { EpHandle } from './handle/ep-handle.js';
+export { EpHandle } from './handle/ep-handle.js';
 export type { HandleOptions } from './handle/open-handle.js';
 export type { OutputShapes, ShapeOptions } from './handle/output-shapes.js';
 export type { ExpertCall, ExpertLayer } from './layer/expert-layer.js';
@@ -55,8 +56,8 @@ export type { HostExpert, HostExpertBatch } from './layer/host-experts.js';
 export { hostExperts } from './layer/host-experts.js';
 export type { LayerBuffers } from './layer/layer-buffers.js';
 export { allocateLayerBuffers } from './layer/layer-buffers.js';
-export type { LayerCall, MoeLayer } from './layer/moe-layer.js';
-export { moeLayer } from './layer/moe-layer.js';
+export type { LayerCall } from './layer/moe-layer.js';
+export { MoeLayer, moeLayer } from './layer/moe-layer.js';
 export type { EpLayoutMemory, EpMemory } from './memory/ep-memory.js';
 export { epMemory } from './memory/ep-memory.js';
 export type { EpMemoryLayout } from './memory/layout-of.js';

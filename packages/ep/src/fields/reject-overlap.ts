@@ -24,5 +24,7 @@ function isOutput(field: string): boolean {
 
 function overlap(a: EpTensor, b: EpTensor): boolean {
   if (a.buffer !== b.buffer) return false;
-  return a.byteOffset < b.byteOffset + tensorBytes(b) && b.byteOffset < a.byteOffset + tensorBytes(a);
+  const [endOfA, endOfB] = [a.byteOffset + tensorBytes(a), b.byteOffset + tensorBytes(b)];
+  // Empty tensors share nothing, wherever they are.
+  return Math.max(a.byteOffset, b.byteOffset) < Math.min(endOfA, endOfB);
 }

@@ -41,8 +41,9 @@ describe('order of operations', () => {
     refuses('dispatch', /before a route/);
     refuses('combine', /before a dispatch/);
     refuses('complete', /no open send/);
-    refuses('counts', /before a route/);
+    refuses('counts', /before a dispatch/);
     order.routed(1);
+    refuses('counts', /before a dispatch/);
     refuses('combine', /before a dispatch/);
     order.dispatched(false);
     order.routed(1);
@@ -55,6 +56,7 @@ describe('order of operations', () => {
     order.dispatched(true);
     refuses('route', /2 sends/);
     refuses('combine', /a dispatch of this handle is open/);
+    refuses('counts', /a dispatch of this handle is open/);
     order.completed();
     order.completed();
     order.combined(true);

@@ -2,6 +2,7 @@
 // The order of operations on a handle: what is out of order is refused before anything is enqueued.
 
 import { type CallPlace, callError } from '../fields/call-place.js';
+import { isLowLatency } from '../fields/modes.js';
 
 type Sendable = 'dispatch' | 'combine';
 
@@ -24,7 +25,7 @@ export class CallOrder {
     epoch: number,
   ): void {
     this.#enter(epoch);
-    const problem = this.#problem(operation);
+    const problem = this.#problem(operation, isLowLatency(place.layout));
     if (problem === undefined) return;
     throw callError(place, operation, problem.says, { code: 'ERR_INVALID_STATE', help: problem.help });
   }
@@ -59,7 +60,10 @@ export class CallOrder {
     this.#sends.length = 0;
   }
 
-  #problem(operation: string): { readonly says: string; readonly help: string } | undefined {
+  #problem(
+    operation: string,
+    lowLatency: boolean,
+  ): { readonly says: string; readonly help: string } | undefined {
     switch (operation) {
       case 'route':
         if (this.#sends.length === 0) return undefined;
@@ -85,7 +89,12 @@ export class CallOrder {
           };
         return this.#routed ? undefined : this.#unrouted('comes before a route.');
       default:
-        return this.#routed ? undefined : this.#unrouted('come before a route.');
+        if (!lowLatency) return this.#routed ? undefined : this.#unrouted('come before a route.');
+        if (this.#sends.includes('dispatch'))
+          return { says: 'come while a dispatch of this handle is open.', help: 'Complete it first.' };
+        return this.#dispatched
+          ? undefined
+          : this.#unrouted('come before a dispatch, which counts in low latency.');
     }
   }
 

@@ -128,7 +128,7 @@ export class EpHandle<L extends EpLayout = EpLayout> extends Resource {
    * What the last route (high throughput) or dispatch (low latency) found on this rank: received rows and demand, rows per local expert
    * and per source. Waits for what was enqueued on this handle before: the one call that waits for the device.
    *
-   * @throws ERR_INVALID_STATE before a route; what the operation failed with.
+   * @throws ERR_INVALID_STATE before a route (low latency: a dispatch); what the operation failed with.
    */
   async counts(): Promise<EpCounts> {
     this.#require('counts');
