@@ -22,8 +22,8 @@ export function checkTensor(
 ): asserts value is EpTensor {
   const { field } = rule;
   requireTensor(place, field, value);
-  const wanted = `${dtypes.join(' or ')} ${shapeText(rule.shape, extents)}`;
   if (!dtypes.includes(value.dtype) || !fits(rule, value, extents)) {
+    const wanted = `${dtypes.join(' or ')} ${shapeText(rule.shape, extents)}`;
     const got = `${value.dtype} [${value.shape.join(', ')}]`;
     throw callError(place, field, `must be ${wanted}, got ${got}.`, { expected: wanted, seen: got });
   }

@@ -44,7 +44,7 @@ export async function createEpGroup(communicator: Communicator, config: EpConfig
       rankHandleOf(communicator),
       contractConfig(settings, layout, claimed!),
     );
-    const core = { communicator, runtime, ep, settings, layout, memory: config.memory };
+    const core = { communicator, runtime, ep, settings, layout, memory: config.memory, changes: 0 };
     return new EpGroup({ ...core, handle: unwrap(created) }, claimed!);
   } catch (error) {
     claimed?.release();

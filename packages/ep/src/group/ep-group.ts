@@ -102,7 +102,9 @@ export class EpGroup extends Resource {
         help: 'Create the group with mask: true.',
       });
     }
-    return unwrap(await ep.changeMembership(handle, activeBytes(active, communicator)));
+    const epoch = unwrap(await ep.changeMembership(handle, activeBytes(active, communicator)));
+    this.#core.changes++;
+    return epoch;
   }
 
   /** What the group takes on this rank now. `epMemory` says it before there is a group. */

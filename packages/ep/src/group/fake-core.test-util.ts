@@ -62,6 +62,7 @@ export function fakeCore(
       settings,
       layout: layoutOfSettings(settings),
       memory: config.memory,
+      changes: 0,
     },
   };
 }

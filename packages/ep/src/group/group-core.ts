@@ -15,4 +15,6 @@ export interface GroupCore {
   readonly settings: EpSettings;
   readonly layout: EpMemoryLayout;
   readonly memory: EpMemorySource | undefined;
+  /** Changes of membership that this rank took part in: handles ask at every call, so it is kept here. */
+  changes: number;
 }

@@ -10,13 +10,13 @@ beforeEach(() => {
   order = new CallOrder();
 });
 
-function attempt(operation: Parameters<CallOrder['require']>[0], epoch = 0): void {
+function attempt(operation: Parameters<CallOrder['require']>[0], changes = 0): void {
   const place: CallPlace = { rank: 0, operation, layout: 'expert-major', pass: 'forward' };
-  order.require(operation, place, epoch);
+  order.require(operation, place, changes);
 }
 
-function refuses(operation: Parameters<CallOrder['require']>[0], text: RegExp, epoch = 0): void {
-  expect(() => attempt(operation, epoch)).toThrow(
+function refuses(operation: Parameters<CallOrder['require']>[0], text: RegExp, changes = 0): void {
+  expect(() => attempt(operation, changes)).toThrow(
     expect.objectContaining({ code: 'ERR_INVALID_STATE', message: expect.stringMatching(text) }),
   );
 }

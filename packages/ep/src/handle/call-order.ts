@@ -6,25 +6,25 @@ import { isLowLatency } from '../fields/modes.js';
 
 type Sendable = 'dispatch' | 'combine';
 
-/** Remembers what was enqueued on one handle, and in which epoch of the group's membership. */
+/** Remembers what was enqueued on one handle, and after how many changes of the group's membership. */
 export class CallOrder {
-  #epoch = 0;
+  #changes = 0;
   #routed = false;
   #dispatched = false;
-  /** The route was made in an earlier epoch. */
+  /** The route was made before the last change. */
   #outdated = false;
   readonly #sends: Sendable[] = [];
 
   /** B of the last route. */
   tokens = 0;
 
-  /** Throws ERR_INVALID_STATE unless `operation` may come now; `epoch` is that of the group. */
+  /** Throws ERR_INVALID_STATE unless `operation` may come now; `changes` counts those of the membership. */
   require(
     operation: 'route' | 'dispatch' | 'combine' | 'complete' | 'counts',
     place: CallPlace,
-    epoch: number,
+    changes: number,
   ): void {
-    this.#enter(epoch);
+    this.#enter(changes);
     const problem = this.#problem(operation, isLowLatency(place.layout));
     if (problem === undefined) return;
     throw callError(place, operation, problem.says, { code: 'ERR_INVALID_STATE', help: problem.help });
@@ -51,9 +51,9 @@ export class CallOrder {
   }
 
   /** A change of membership ended what was in flight, and what was routed no longer holds. */
-  #enter(epoch: number): void {
-    if (epoch === this.#epoch) return;
-    this.#epoch = epoch;
+  #enter(changes: number): void {
+    if (changes === this.#changes) return;
+    this.#changes = changes;
     this.#outdated ||= this.#routed;
     this.#routed = false;
     this.#dispatched = false;

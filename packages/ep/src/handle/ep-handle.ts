@@ -155,9 +155,9 @@ export class EpHandle<L extends EpLayout = EpLayout> extends Resource {
 
   #require(operation: 'route' | 'dispatch' | 'combine' | 'complete' | 'counts'): void {
     this.assertUsable();
-    const { ep, handle, communicator } = this.#core;
+    const { communicator, changes } = this.#core;
     const place: CallPlace = { rank: communicator.rank, operation, layout: this.layout, pass: 'forward' };
-    this.#order.require(operation, place, ep.groupState(handle).epoch);
+    this.#order.require(operation, place, changes);
   }
 
   #stream(options: { readonly stream: Stream }): number {
