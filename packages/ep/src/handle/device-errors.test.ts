@@ -8,7 +8,7 @@ import type { EpConfig } from '../config/ep-config.js';
 import { createEpGroup } from '../group/create-ep-group.js';
 import type { EpGroup } from '../group/ep-group.js';
 import { allocateLayerBuffers, type LayerBuffers } from '../layer/layer-buffers.js';
-import { bytesOf, place, valuesOf } from '../oracle/on-device.test-util.js';
+import { bytesOf, place, poisoned, valuesOf } from '../oracle/on-device.test-util.js';
 import type { EpHandle } from './ep-handle.js';
 
 const [topK, hidden, most, size] = [2, 8, 4, 3];
@@ -26,13 +26,14 @@ async function step(
   handles: readonly EpHandle[],
   buffers: readonly LayerBuffers[],
   idsOf: (rank: number) => readonly number[],
+  weightsOf: readonly number[] = Array(size * topK).fill(0.5),
 ): Promise<(NcclExtError | undefined)[]> {
   return Promise.all(
     groups.map(async ({ communicator: comm }, rank) => {
       const handle = handles[rank]!;
       const { rows: tokens, expertCounts, topkIdx, topkWeights } = buffers[rank]!;
       const stream = comm.createStream();
-      const weights = place(comm, 'f32', [size, topK], Array(size * topK).fill(0.5));
+      const weights = place(comm, 'f32', [size, topK], weightsOf);
       const x = place(comm, 'f32', [size, hidden], Array(size * hidden).fill(rank + 1));
       const out = {
         tokens,
@@ -41,7 +42,8 @@ async function step(
         ...(topkWeights === undefined ? {} : { topkWeights }),
       };
       try {
-        handle.route(place(comm, 'i32', [size, topK], idsOf(rank)), { stream });
+        const low = handle.layout === 'expert-major' || handle.layout === 'rank-major';
+        handle.route(place(comm, 'i32', [size, topK], idsOf(rank)), low ? { stream } : { stream, weights });
         handle.dispatch(x, { stream, weights, out } as never);
         await stream.synchronize();
         return undefined;
@@ -119,11 +121,37 @@ describe('overflow', () => {
     expect(await step(groups, handles, buffers, () => hot)).toEqual([undefined, undefined]);
   });
 
-  it('drops the last rows by source', async () => {
+  it.each([
+    ['drop-by-source', 'flat', 4, [1, 1, 1, 2]],
+    // Token t of both ranks has weights 0.5 + t and less: tokens 1 and 2 stay.
+    ['drop-by-weight', 'flat', 4, [1, 1, 2, 2]],
+    // Six entries per source: expert 0 keeps those of rank 0 and the first of rank 1, expert 1 those of rank 0.
+    ['drop-by-source', 'packed', 7, [1, 1, 1, 2, 1, 1, 1]],
+  ] as const)('%s keeps what fits, in %s', async (overflow, layout, receiveBudget, kept) => {
+    const parts = await open(layout, { receiveBudget, overflow });
+    const weights = [0.5, 0.25, 1.5, 0.25, 2.5, 0.25];
+    expect(await step(...parts, () => hot, weights)).toEqual([undefined, undefined]);
+    expect(valuesOf(parts[2][0]!.rows).filter((_, i) => i % hidden === 0)).toEqual(kept);
+    const demand = layout === 'flat' ? 2 * size : 2 * size * topK;
+    expect(await parts[1][0]!.counts()).toMatchObject({ rows: receiveBudget, demand });
+  });
+
+  it('combines nothing of a dropped token', async () => {
     const parts = await open('flat', { receiveBudget: 4, overflow: 'drop-by-source' });
     expect(await step(...parts, () => hot)).toEqual([undefined, undefined]);
-    expect(valuesOf(parts[2][0]!.rows).filter((_, i) => i % hidden === 0)).toEqual([1, 1, 1, 2]);
-    expect(await parts[1][0]!.counts()).toMatchObject({ rows: 4, demand: 6 });
+    const results = await Promise.all(
+      world.ranks.map(async (comm, rank) => {
+        const stream = comm.createStream();
+        const y = poisoned(comm, 'f32', [size, hidden]);
+        parts[1][rank]!.combine(parts[2][rank]!.rows, { stream, out: { tokens: y } } as never);
+        await stream.synchronize();
+        return valuesOf(y).filter((_, i) => i % hidden === 0);
+      }),
+    );
+    expect(results).toEqual([
+      [1, 1, 1],
+      [2, 0, 0],
+    ]);
   });
 });
 

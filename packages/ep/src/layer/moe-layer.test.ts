@@ -66,7 +66,9 @@ describe.each(epLayouts)('%s', (layout) => {
         await stream.synchronize();
         close(scale);
       }
+      await expect(layer.handle.dispose()).rejects.toMatchObject({ code: 'ERR_BUSY' });
       await graph.dispose();
+      await layer.handle.dispose();
     });
   });
 });
