@@ -53,12 +53,7 @@ async function exchange(
     });
     await stream.synchronize();
     // Rank-major has a slab per source; the only row is that of the other rank.
-    const first =
-      layout === 'rank-major' || layout === 'expert-major'
-        ? layout === 'rank-major'
-          ? 1 - comm.rank
-          : 0
-        : 0;
+    const first = layout === 'rank-major' ? 1 - comm.rank : 0;
     const cut = (tensor: EpTensor): Uint8Array => {
       const bytes = bytesOf(tensor);
       const perRow = bytes.length / tensor.shape.slice(0, -1).reduce((a, b) => a * b);
