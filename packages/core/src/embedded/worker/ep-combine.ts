@@ -61,7 +61,7 @@ function openSums(ep: Ep, tokens: number): Sums {
     dtype: group.dtype,
     bytes: hidden * elementBytes,
     elementBytes,
-    payload: fp8 ? 'fp8' : perEntry && !byToken && group.dtype !== 1 ? 'dtype' : 'none',
+    payload: fp8 ? 'fp8' : !perEntry ? 'plain' : byToken || group.dtype === 1 ? 'none' : 'dtype',
   };
   const experts = intsAt(spaces, call[callWord.experts]!, tokens * topK);
   const weights =

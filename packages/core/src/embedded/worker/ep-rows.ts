@@ -74,9 +74,15 @@ export interface SumRule {
   /** Of a row. */
   readonly bytes: number;
   readonly elementBytes: number;
-  /** What becomes of the sum of a rank before it is added: nothing, rounding to the dtype, f8e4m3 with scales. */
-  readonly payload: 'none' | 'dtype' | 'fp8';
+  /**
+   * What becomes of the sum of a rank before it is added: nothing, rounding to the dtype, f8e4m3 with scales. `plain`: all
+   * terms are one unweighted sum.
+   */
+  readonly payload: 'none' | 'dtype' | 'plain' | 'fp8';
 }
+
+/** As ep.wat knows them. */
+const payloadCodes = { none: 0, dtype: 1, plain: 2 } as const;
 
 /** Writes the sum of `terms` (+0 without any) to the row at `to`. */
 export function sumRow(spaces: Spaces, to: number, terms: Terms, rule: SumRule): void {
@@ -124,7 +130,7 @@ function sum(bench: Bench, to: number, bytes: number, count: number, rule: SumRu
   const { kernels, start } = bench;
   if (rule.payload === 'fp8')
     kernels.epSumFp8(rule.dtype, to, bytes / rule.elementBytes, start, count, start + arithmetic);
-  else kernels.epSum(rule.dtype, to, bytes, start, count, rule.payload === 'dtype' ? 1 : 0);
+  else kernels.epSum(rule.dtype, to, bytes, start, count, payloadCodes[rule.payload]);
 }
 
 /** How rows become f8e4m3: `recipe` as in the contract, 2 to 4. */
