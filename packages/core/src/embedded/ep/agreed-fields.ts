@@ -8,7 +8,16 @@ import { errorRecord } from '../host/errors.js';
 export function agreedFields(config: EpGroupConfig): ReadonlyMap<string, string> {
   const fields = new Map<string, string>();
   for (const [name, value] of Object.entries(parse(config.agreed))) fields.set(name, JSON.stringify(value));
-  const { agreed: _agreed, memory: _memory, layout: _layout, firstPhysical, expertOf, ...scalars } = config;
+  const {
+    agreed: _agreed,
+    memory: _memory,
+    layout: _layout,
+    expand: _expand,
+    sms: _sms,
+    firstPhysical,
+    expertOf,
+    ...scalars
+  } = config;
   for (const [name, value] of Object.entries({
     ...scalars,
     firstPhysical: [...firstPhysical],

@@ -119,6 +119,8 @@ export class EpWorld {
       receiveBudget: options.receiveBudget ?? 0,
       overflow: options.overflow ?? 'error',
       reduction: options.reduction ?? 'rank',
+      expand: 'auto',
+      sms: 0,
       contexts,
       timeoutMs: options.timeoutMs ?? 10_000,
       mask: options.mask ?? false,
