@@ -56,10 +56,8 @@ export function takeContext(group: EpGroupState, capture: Capture | undefined, c
   }
   const captured = capturedGroup(capture, group);
   captured.contexts.set(context, (captured.contexts.get(context) ?? 0) + 1);
-  if (state.graph === undefined) {
-    state.graph = capture;
-    group.nextContext = (context + 1) % group.contexts.length;
-  }
+  // The turn of eager operations stays as it is: a capture that is given up leaves no trace.
+  state.graph = capture;
   // Nothing but this graph uses it from now on, so what was given out so far is what comes before.
   return { ticket: state.issued, epoch };
 }

@@ -82,6 +82,7 @@ export class EpWorld {
   readonly placement: readonly (readonly number[])[];
   readonly streams: readonly number[];
   groups: readonly number[] = [];
+  readonly #buffers = new Set<number>();
 
   private constructor(world: TestWorld, shape: Shape, options: GroupOptions) {
     this.world = world;
@@ -152,10 +153,9 @@ export class EpWorld {
 
   allocate(rank: number, bytes: number): EpRange {
     if (bytes === 0) return absentRange;
-    return {
-      buffer: value(this.world.runtime.allocate(this.world.ranks[rank]!, bytes, 'symmetric')),
-      byteOffset: 0,
-    };
+    const buffer = value(this.world.runtime.allocate(this.world.ranks[rank]!, bytes, 'symmetric'));
+    this.#buffers.add(buffer);
+    return { buffer, byteOffset: 0 };
   }
 
   /** A buffer with the content of a typed array. */
@@ -193,8 +193,15 @@ export class EpWorld {
       : [...new BigInt64Array(bytes.buffer)].map(Number);
   }
 
+  /** Frees every buffer that was allocated here and is still there. */
+  release(): void {
+    for (const buffer of this.#buffers) this.world.runtime.freeBuffer(buffer);
+    this.#buffers.clear();
+  }
+
   free(...ranges: readonly EpRange[]): void {
-    for (const { buffer } of ranges) if (buffer !== 0) this.world.runtime.freeBuffer(buffer);
+    for (const { buffer } of ranges)
+      if (buffer !== 0 && this.#buffers.delete(buffer)) this.world.runtime.freeBuffer(buffer);
   }
 
   /** Outcomes of all streams. */
