@@ -56,7 +56,9 @@ function fetchFrom(ep: Ep, source: number): boolean {
       const slot = slots[at]!;
       if (slot < 0 || slot === first) continue;
       placeRow(ep, plan, source, token, slot, first);
-      const cost = Math.max(leastCost, plan.outRowBytes);
+      // Arithmetic takes its time as well.
+      const computed = plan.quantise !== undefined && first < 0 ? plan.rowBytes * 4 : 0;
+      const cost = Math.max(leastCost, plan.outRowBytes + computed);
       task.budget -= cost;
       group.moved[ep.rank]! += cost;
       if (packed) outs.entry(slot, at);
