@@ -8,8 +8,8 @@ import { fileURLToPath } from 'node:url';
 import * as core from '@nccl-ext/core';
 import * as ep from '@nccl-ext/ep';
 import * as m2n from '@nccl-ext/m2n';
-import ts from 'typescript';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { withChecks } from './with-checks.js';
 
 const packages = join(fileURLToPath(import.meta.url), '../../packages');
 const AsyncFunction = (async () => {}).constructor as new (
@@ -47,21 +47,6 @@ describe('examples in doc comments', () => {
     await run(...Object.values(scope));
   });
 });
-
-/** `expression; // value` becomes a check, where the value is a literal; text behind it explains. */
-function withChecks(code: string): string {
-  const lines = code.split('\n').map((line) => {
-    const [, expression, value] =
-      /^(?!const |let |await |\/\/|\})(.+); \/\/ ('[^']*'|-?[\d.]+n?|0x[\da-f]+n?|true|false|\[[^\].]*\])(?:[:,]|$)/.exec(
-        line,
-      ) ?? [];
-    return expression === undefined ? line : `expect(${expression}).toEqual(${value});`;
-  });
-  const { outputText } = ts.transpileModule(lines.join('\n'), {
-    compilerOptions: { target: ts.ScriptTarget.ES2022, module: ts.ModuleKind.ESNext },
-  });
-  return outputText;
-}
 
 function examplesOf(source: string): Example[] {
   return readdirSync(source, { recursive: true, encoding: 'utf8' })

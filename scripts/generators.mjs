@@ -13,6 +13,8 @@ export const generators = [
   planSchema,
   webAssembly,
   nativeContract,
+  expertPictures,
+  expertFields,
 ];
 
 /** The version constant follows package.json, which changesets edits. */
@@ -50,4 +52,16 @@ async function planSchema() {
 async function webAssembly() {
   const { assembleWasm } = await import('./generate-wasm.mjs');
   return [{ path: 'packages/core/src/embedded/wasm/generated/modules.ts', content: await assembleWasm() }];
+}
+
+async function expertPictures() {
+  const { epPictures } = await import('./ep-pictures.mjs');
+  return epPictures();
+}
+
+/** The tables of the reference; the text around them is written by hand. */
+async function expertFields() {
+  const { withTables } = await import('./ep-fields.mjs');
+  const path = 'docs/ep-reference.md';
+  return [{ path, content: withTables(readFileSync(join(root, path), 'utf8')) }];
 }
