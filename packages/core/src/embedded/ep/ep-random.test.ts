@@ -16,6 +16,7 @@ import {
   enqueueStep,
   freeSteps,
   random,
+  routeCall,
 } from './ep-calls.test-util.js';
 import { EpWorld, placementOf, type Shape } from './ep-world.test-util.js';
 
