@@ -3,16 +3,9 @@
 
 import { describe, expect, it } from 'vitest';
 import { code, error, inWorld, ok, refused } from '../harness.test-util.js';
-import {
-  checkDispatched,
-  combineStep,
-  dispatchCall,
-  enqueueStep,
-  freeSteps,
-  random,
-  randomRouting,
-  routeCall,
-} from './ep-calls.test-util.js';
+import { checkDispatched, dispatchCall, enqueueStep, freeSteps, routeCall } from './ep-calls.test-util.js';
+import { combineStep } from './ep-combine.test-util.js';
+import { random, randomRouting } from './ep-data.test-util.js';
 import { receive } from './ep-oracle.test-util.js';
 import { EpWorld, placementOf, type Shape } from './ep-world.test-util.js';
 

@@ -11,15 +11,8 @@ import {
   type EpRouteCall,
 } from '../../contract/index.js';
 import { ok } from '../harness.test-util.js';
-import {
-  combineToken,
-  decode,
-  type Received,
-  type Routing,
-  type Rules,
-  receive,
-  type Term,
-} from './ep-oracle.test-util.js';
+import { randomRouting, randomRows } from './ep-data.test-util.js';
+import { type Received, type Routing, type Rules, receive } from './ep-oracle.test-util.js';
 import { absentCounter, type EpWorld, rowBytesOf, type Shape } from './ep-world.test-util.js';
 
 export function routeCall(
@@ -74,52 +67,6 @@ export function combineCall(partial: Partial<EpCombineCall>): EpCombineCall {
   };
 }
 
-/** Repeatable numbers: a small mixer, so that failures can be repeated by their seed. */
-export function random(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let t = Math.imul(state ^ (state >>> 15), state | 1);
-    t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
-    return ((t ^ (t >>> 14)) >>> 0) / 4294967296;
-  };
-}
-
-/** Ragged tokens, some ids -1, some experts hot. */
-export function randomRouting(shape: Shape, next: () => number, tokens?: number): Routing {
-  const count = tokens ?? Math.floor(next() * (shape.maxTokens + 1));
-  const hot = next() < 0.3;
-  const none = next() < 0.1;
-  const ids = new Int32Array(count * shape.topK).fill(-1);
-  for (let token = 0; token < count && !none; token++) {
-    const used = new Set<number>();
-    for (let k = 0; k < shape.topK; k++) {
-      if (next() < 0.2) continue;
-      const id = Math.floor((hot ? next() ** 3 : next()) * shape.experts);
-      if (used.has(id)) continue;
-      used.add(id);
-      ids[token * shape.topK + k] = id;
-    }
-  }
-  const weights = Float32Array.from(ids, () => Math.round(next() * 16) / 16 + 0.0001);
-  return { tokens: count, ids, weights };
-}
-
-/** Bytes of `count` elements that round in interesting ways. */
-export function randomRows(shape: Shape, count: number, next: () => number): Uint8Array {
-  const bytes = new Uint8Array(count * rowBytesOf(shape));
-  const size = rowBytesOf(shape) / shape.hidden;
-  const view = new DataView(bytes.buffer);
-  for (let i = 0; i < count * shape.hidden; i++) {
-    const value = (next() - 0.5) * 2 ** Math.floor(next() * 6);
-    if (size === 4) view.setFloat32(i * 4, value, true);
-    else if (shape.dtype === 'bf16') {
-      view.setUint16(i * 2, new Uint32Array(Float32Array.of(value).buffer)[0]! >>> 16, true);
-    } else view.setUint16(i * 2, (next() < 0.5 ? 0x8000 : 0) | (0x3000 + Math.floor(next() * 0x1400)), true);
-  }
-  return bytes;
-}
-
 /** What one step of a handle holds on one rank. */
 export interface RankStep {
   readonly routing: Routing;
@@ -130,13 +77,7 @@ export interface RankStep {
 }
 
 /** Rows that the outputs of a layout hold. */
-export function outRowsOf(
-  world: EpWorld,
-  layout: EpLayout,
-  rank: number,
-  want: Received,
-  budget = 0,
-): number {
+function outRowsOf(world: EpWorld, layout: EpLayout, rank: number, want: Received, budget = 0): number {
   const { shape } = world;
   if (layout === 'expert-major') return world.local(rank) * shape.ranks * shape.maxTokens;
   if (layout === 'rank-major') return shape.ranks * shape.maxTokens;
@@ -282,104 +223,6 @@ export function checkDispatched(
     if (layout === 'packed')
       expect(world.ints({ ...ranges.offsets!, entryBytes: 8 }, counts.length)).toEqual([...want.firstRow]);
   });
-}
-
-/** Combines rows of random content and compares with the oracle. */
-export async function combineStep(
-  world: EpWorld,
-  layout: EpLayout,
-  handles: readonly number[],
-  steps: readonly RankStep[],
-  next: () => number,
-  options: {
-    readonly reduction?: 'rank' | 'token';
-    readonly fp8?: boolean;
-    readonly backward?: boolean;
-    readonly sendOnly?: boolean;
-    /** Rows that combine does not read stay as a graph left them. */
-    readonly weights?: (rank: number) => Float32Array;
-  } = {},
-): Promise<void> {
-  const { shape, ep, streams } = world;
-  const { runtime } = world.world;
-  const size = rowBytesOf(shape);
-  const perRow = layout === 'packed' ? 1 : shape.topK;
-  const outs = handles.map((handle, rank) => {
-    const { outRows, routing } = steps[rank]!;
-    const rows = randomRows(shape, outRows, next);
-    const gradients = Float32Array.from({ length: outRows * perRow }, () => next());
-    const ranges = {
-      rows: world.put(rank, rows),
-      out: world.allocate(rank, routing.tokens * size),
-      gradients: options.backward ? world.put(rank, gradients) : absentRange,
-      outWeights: options.backward ? world.allocate(rank, routing.tokens * shape.topK * 4) : absentRange,
-    };
-    ok(
-      runtime,
-      ep.enqueueCombine(
-        handle,
-        streams[rank]!,
-        combineCall({
-          pass: options.backward ? 'backward' : 'forward',
-          quantization: options.fp8 ? 'fp8' : 'none',
-          tokens: ranges.rows,
-          rows: outRows,
-          topkWeights: ranges.gradients,
-          outTokens: ranges.out,
-          outWeights: ranges.outWeights,
-          sendOnly: options.sendOnly ?? false,
-        }),
-      ),
-    );
-    return { rows, gradients, ranges };
-  });
-  if (options.sendOnly)
-    handles.forEach((handle, rank) => {
-      ok(runtime, ep.enqueueComplete(handle, streams[rank]!));
-    });
-  await world.finish();
-  const perEntry = layout === 'expert-major' || layout === 'packed';
-  steps.forEach(({ routing }, source) => {
-    for (let token = 0; token < routing.tokens; token++) {
-      const terms: (Term & { k: number })[] = [];
-      const grads = new Float32Array(shape.topK);
-      steps.forEach(({ want }, rank) => {
-        const own = want.entries.filter((entry) => entry.source === source && entry.token === token);
-        own.forEach((entry, position) => {
-          const row = decode(
-            shape.dtype,
-            outs[rank]!.rows.subarray(entry.row * size, (entry.row + 1) * size),
-          );
-          grads[entry.k] = outs[rank]!.gradients[entry.row * perRow + (layout === 'packed' ? 0 : position)]!;
-          if (!perEntry && position > 0) return;
-          const weight = options.weights?.(source)[token * shape.topK + entry.k] ?? entry.weight;
-          terms.push({ rank, weight: layout === 'expert-major' ? weight : undefined, row, k: entry.k });
-        });
-      });
-      terms.sort((a, b) => a.k - b.k);
-      const want = combineToken(shape, terms, {
-        byToken: options.reduction === 'token',
-        payload: perEntry,
-        fp8: options.fp8 ?? false,
-      });
-      const got = world
-        .bytes(outs[source]!.ranges.out, routing.tokens * size)
-        .subarray(token * size, (token + 1) * size);
-      if (Buffer.compare(got, want) !== 0)
-        expect({ source, token, values: [...decode(shape.dtype, got)] }).toEqual({
-          source,
-          token,
-          values: [...decode(shape.dtype, want)],
-        });
-      if (options.backward)
-        expect(
-          world
-            .floats(outs[source]!.ranges.outWeights, routing.tokens * shape.topK)
-            .subarray(token * shape.topK, (token + 1) * shape.topK),
-        ).toEqual(grads);
-    }
-  });
-  for (const { ranges } of outs) world.free(...Object.values(ranges));
 }
 
 export function freeSteps(world: EpWorld, steps: readonly RankStep[]): void {

@@ -7,15 +7,14 @@ import { code, error, inWorld, ok, refused, type TestWorld, value } from '../har
 import {
   checkDispatched,
   combineCall,
-  combineStep,
   dispatchCall,
   enqueueStep,
   freeSteps,
   type RankStep,
-  random,
-  randomRouting,
   routeCall,
 } from './ep-calls.test-util.js';
+import { combineStep } from './ep-combine.test-util.js';
+import { random, randomRouting } from './ep-data.test-util.js';
 import { EpWorld, placementOf, rowBytesOf, type Shape } from './ep-world.test-util.js';
 
 const shape: Shape = { ranks: 3, experts: 6, topK: 2, hidden: 16, dtype: 'bf16', maxTokens: 4 };

@@ -4,14 +4,9 @@
 import { describe, expect, it } from 'vitest';
 import { type EpLayout, epLayouts } from '../../contract/index.js';
 import { inWorld, value } from '../harness.test-util.js';
-import {
-  checkDispatched,
-  combineStep,
-  enqueueStep,
-  freeSteps,
-  random,
-  randomRouting,
-} from './ep-calls.test-util.js';
+import { checkDispatched, enqueueStep, freeSteps } from './ep-calls.test-util.js';
+import { combineStep } from './ep-combine.test-util.js';
+import { random, randomRouting } from './ep-data.test-util.js';
 import { EpWorld, placementOf, type Shape } from './ep-world.test-util.js';
 
 const small: Shape = { ranks: 4, experts: 10, topK: 3, hidden: 40, dtype: 'bf16', maxTokens: 7 };

@@ -3,14 +3,9 @@
 
 import { describe, expect, it } from 'vitest';
 import { code, error, inWorld, ok, refused, type TestWorld, value } from '../harness.test-util.js';
-import {
-  checkDispatched,
-  combineStep,
-  dispatchCall,
-  enqueueStep,
-  type RankStep,
-  random,
-} from './ep-calls.test-util.js';
+import { checkDispatched, dispatchCall, enqueueStep, type RankStep } from './ep-calls.test-util.js';
+import { combineStep } from './ep-combine.test-util.js';
+import { random } from './ep-data.test-util.js';
 import type { Rules } from './ep-oracle.test-util.js';
 import { EpWorld, placementOf, type Shape } from './ep-world.test-util.js';
 

@@ -4,14 +4,9 @@
 import { expect, it } from 'vitest';
 import { code, error, inWorld, ok, refused, value } from '../harness.test-util.js';
 import { processArena } from '../memory/arena.js';
-import {
-  checkDispatched,
-  combineStep,
-  dispatchCall,
-  enqueueStep,
-  freeSteps,
-  random,
-} from './ep-calls.test-util.js';
+import { checkDispatched, dispatchCall, enqueueStep, freeSteps } from './ep-calls.test-util.js';
+import { combineStep } from './ep-combine.test-util.js';
+import { random } from './ep-data.test-util.js';
 import { EpWorld, placementOf, type Shape } from './ep-world.test-util.js';
 
 const shape: Shape = { ranks: 2, experts: 4, topK: 2, hidden: 16, dtype: 'bf16', maxTokens: 3 };

@@ -43,7 +43,7 @@ export interface Rules {
 }
 
 /** The physical expert of an entry, -1 when it is not routed. */
-export function physicalOf(rules: Rules, source: number, token: number, id: number): number {
+function physicalOf(rules: Rules, source: number, token: number, id: number): number {
   if (id < 0) return -1;
   const replicas: { physical: number; rank: number }[] = [];
   let physical = 0;

@@ -4,15 +4,9 @@
 import { describe, expect, it } from 'vitest';
 import type { EpLayout } from '../../contract/index.js';
 import { inWorld, ok } from '../harness.test-util.js';
-import {
-  combineStep,
-  dispatchCall,
-  enqueueStep,
-  freeSteps,
-  random,
-  randomRouting,
-  routeCall,
-} from './ep-calls.test-util.js';
+import { dispatchCall, enqueueStep, freeSteps, routeCall } from './ep-calls.test-util.js';
+import { combineStep } from './ep-combine.test-util.js';
+import { random, randomRouting } from './ep-data.test-util.js';
 import { combineToken, decode, encode, quantise, type Routing, receive } from './ep-oracle.test-util.js';
 import { EpWorld, placementOf, rowBytesOf, type Shape } from './ep-world.test-util.js';
 

@@ -9,15 +9,9 @@ import { code, error, inWorld, ok, value } from '../harness.test-util.js';
 import { BackendState } from '../host/state.js';
 import { WorkerPool } from '../host/worker-pool.js';
 import { Arena } from '../memory/arena.js';
-import {
-  checkDispatched,
-  combineStep,
-  dispatchCall,
-  enqueueStep,
-  freeSteps,
-  random,
-  routeCall,
-} from './ep-calls.test-util.js';
+import { checkDispatched, dispatchCall, enqueueStep, freeSteps, routeCall } from './ep-calls.test-util.js';
+import { combineStep } from './ep-combine.test-util.js';
+import { random } from './ep-data.test-util.js';
 import { EpWorld, placementOf, type Shape } from './ep-world.test-util.js';
 
 it('gives what the oracle gives for random shapes, handles and delays', async () => {

@@ -104,3 +104,28 @@ it('is a rank that is late for others while it runs: they time out on it', async
     await runtime.synchronize(first);
   });
 });
+
+it('does not hold up the end of its rank, however long its promise takes', async () => {
+  await inWorld(2, { timeoutMs: 5000 }, async (world) => {
+    const { runtime, ranks } = world;
+    const [first] = streamsOf(world) as [number];
+    let settle = (): void => {};
+    ok(
+      runtime,
+      runtime.enqueueHostCall(
+        first,
+        () =>
+          new Promise((resolve) => {
+            settle = resolve;
+          }),
+      ),
+    );
+    const done = runtime.synchronize(first);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    ok(runtime, runtime.abortRank(ranks[0]!, 'enough'));
+    await done;
+    value(await runtime.disposeRank(ranks[0]!));
+    settle();
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  });
+});

@@ -46,6 +46,8 @@ export class World {
   readonly #events = new Map<number, EventState>();
   #place: SplitPlace | undefined;
   readonly #failListeners = new Set<() => void>();
+  /** Streams that wait for a promise of a host call; a poisoned rank does not wait any longer. */
+  readonly #pendingCalls = new Map<StreamState, (error: ErrorRecord | undefined) => void>();
 
   /** Undefined when the arena has no memory for it. */
   static open(arena: Arena, options: WorldOptions): World | undefined {
@@ -88,8 +90,9 @@ export class World {
 
   /** Lets the workers go and frees the region; nothing of the world may be in use. */
   async close(): Promise<void> {
-    if (this.crew.root.address === this.address) await this.crew.close();
-    else if (this.#place !== undefined) await this.crew.dismiss(this.#place);
+    this.#pendingCalls.clear();
+    await this.leave();
+    while (this.#deferred.length > 0) this.#deferred.pop()!.free();
     this.arena.release(this.address);
   }
 
@@ -108,6 +111,7 @@ export class World {
 
   poison(rank: number, reason: ErrorRecord): void {
     poisonRank(this.space, this.rankBase(rank), reason);
+    for (const [stream, release] of this.#pendingCalls) if (stream.owner.rank === rank) release(undefined);
     this.wake();
   }
 
@@ -247,13 +251,14 @@ export class World {
       return;
     }
     // A promise alone does not keep the process alive.
-    this.#wait((settle) => {
-      void result
-        .catch((cause) => defect(cause, rank))
-        .then((error) => {
-          this.#resume(stream, error);
-          settle();
-        });
+    void this.#wait((settle) => {
+      const release = (error: ErrorRecord | undefined): void => {
+        if (!this.#pendingCalls.delete(stream)) return;
+        this.#resume(stream, error);
+        settle();
+      };
+      this.#pendingCalls.set(stream, release);
+      result.then(release, (cause) => release(defect(cause, rank)));
     });
   }
 
