@@ -10,7 +10,7 @@ import type { Rules } from './ep-oracle.test-util.js';
 import { EpWorld, placementOf, type Shape } from './ep-world.test-util.js';
 
 const shape: Shape = { ranks: 3, experts: 6, topK: 2, hidden: 16, dtype: 'bf16', maxTokens: 4 };
-const timeoutMs = 150;
+const timeoutMs = 300;
 const mask = (...members: number[]): Uint8Array =>
   Uint8Array.from({ length: 3 }, (_, rank) => (members.includes(rank) ? 1 : 0));
 

@@ -146,7 +146,7 @@ it('does not take a slow member for a lost one: a wait lasts as long as the memb
 it('ends a stopped member with a timeout that names it, and a delayed one in time', async () => {
   const shape: Shape = { ranks: 2, experts: 2, topK: 1, hidden: 8, dtype: 'bf16', maxTokens: 2 };
   await inWorld(2, { timeoutMs: 300 }, async (test) => {
-    const world = await EpWorld.open(test, shape, { timeoutMs: 100 });
+    const world = await EpWorld.open(test, shape, { timeoutMs: 250 });
     const handles = world.handles('expert-major');
     const rules = { placement: placementOf(shape) };
     test.faults.delayRank(test.ranks[1]!, 20);
