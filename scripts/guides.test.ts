@@ -1,4 +1,4 @@
-// The JavaScript blocks of a guide are one program: the first makes the world, the others are what each rank runs. What they claim is checked.
+// Guides hold. Their JavaScript blocks are one program: the first makes the world, the others are what each rank runs. What they claim is checked.
 
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -21,4 +21,12 @@ it.each(['ep.md', 'ep-migration.md'])('%s', async (document) => {
     finally { await world.dispose(); }`;
   const scope: Record<string, unknown> = { ...core, ...ep, expect };
   await new AsyncFunction(...Object.keys(scope), program)(...Object.values(scope));
+});
+
+it('the reference has every option of a group', () => {
+  const source = readFileSync(join(docs, '../packages/ep/src/config/ep-config.ts'), 'utf8');
+  const reference = readFileSync(join(docs, 'ep-reference.md'), 'utf8');
+  const options = [...source.matchAll(/^ {2}readonly (\w+)\??:/gm)].map(([, name]) => name!);
+  expect(options).toHaveLength(15);
+  for (const name of options) expect(reference).toContain(`\n| \`${name}\` |`);
 });
