@@ -6,6 +6,7 @@ export type { GroupInfo, GroupName } from './cases/groups.js';
 export { groups } from './cases/groups.js';
 export type { CaseSelection } from './cases/select-cases.js';
 export { selectCases } from './cases/select-cases.js';
+export type { EpCase, ForwardSpec, HandleSpec, RoutingSpec } from './ep/cases/ep-case.js';
 export type { CaseResult, RunSummary } from './run/case-result.js';
 export { CheckContext } from './run/check-context.js';
 export type { RunCaseOptions } from './run/run-case.js';

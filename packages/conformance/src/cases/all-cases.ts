@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The whole table, in the order of the groups.
 
+import { epCases } from '../ep/cases/ep-cases.js';
+import { epChecks } from '../ep/scenarios/ep-checks.js';
 import { refusalCases } from '../refusals/refusal-cases.js';
 import { faultChecks } from '../scenarios/fault-checks.js';
 import { lifetimeChecks } from '../scenarios/lifetime-checks.js';
@@ -43,6 +45,8 @@ export function allCases(): readonly ConformanceCase[] {
     ...faultChecks,
     ...publishChecks,
     ...lifetimeChecks,
+    ...epCases,
+    ...epChecks,
     ...soakChecks,
     ...largeCases,
     ...largeGridCases,

@@ -2,6 +2,7 @@
 // What a conformance case is: data that says what moves where, or a check that needs a few lines of its own.
 
 import type { DType, Placement, TopologyDescription } from '@nccl-ext/core';
+import type { EpCase } from '../ep/cases/ep-case.js';
 import type { CheckContext } from '../run/check-context.js';
 import type { GroupName } from './groups.js';
 
@@ -80,4 +81,4 @@ export interface CheckCase extends CaseHeader {
 }
 
 /** A row of the table. */
-export type ConformanceCase = M2nCase | CheckCase;
+export type ConformanceCase = M2nCase | EpCase | CheckCase;

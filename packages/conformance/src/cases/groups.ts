@@ -32,6 +32,20 @@ export type GroupName =
   | 'faults'
   | 'publish'
   | 'lifetime'
+  | 'ep-layouts'
+  | 'ep-shapes'
+  | 'ep-routing'
+  | 'ep-experts'
+  | 'ep-budgets'
+  | 'ep-quantization'
+  | 'ep-combine'
+  | 'ep-backward'
+  | 'ep-order'
+  | 'ep-graphs'
+  | 'ep-refusals'
+  | 'ep-faults'
+  | 'ep-membership'
+  | 'ep-lifetime'
   | 'soak'
   | 'large';
 
@@ -65,6 +79,26 @@ export const groups: Readonly<Record<GroupName, GroupInfo>> = {
   faults: { about: 'missing, late, lying and lost ranks', always: true },
   publish: { about: 'versions: all ranks or none', always: true },
   lifetime: { about: 'disposal, reuse, work in flight', always: true },
+  'ep-layouts': {
+    about: 'expert parallelism: every layout, with and without optional outputs',
+    always: true,
+  },
+  'ep-shapes': { about: 'expert parallelism: ranks, hidden sizes, top-k, dtypes', always: true },
+  'ep-routing': { about: 'expert parallelism: ragged, empty, hot and holed routings', always: true },
+  'ep-experts': { about: 'expert parallelism: uneven and redundant experts', always: true },
+  'ep-budgets': { about: 'expert parallelism: eager sizes, fixed budgets, errors and drops', always: true },
+  'ep-quantization': { about: 'expert parallelism: forwarded and quantised rows', always: true },
+  'ep-combine': {
+    about: 'expert parallelism: order and roundings of sums, experts of a layer',
+    always: true,
+  },
+  'ep-backward': { about: 'expert parallelism: gradients of dispatch and combine', always: true },
+  'ep-order': { about: 'expert parallelism: several handles, streams and sends in flight', always: true },
+  'ep-graphs': { about: 'expert parallelism: captured and replayed steps', always: true },
+  'ep-refusals': { about: 'expert parallelism: wrong ids and calls are refused by name', always: true },
+  'ep-faults': { about: 'expert parallelism: missing, late and differing ranks', always: true },
+  'ep-membership': { about: 'expert parallelism: ranks that leave and come back', always: true },
+  'ep-lifetime': { about: 'expert parallelism: memory, disposal, reuse', always: true },
   soak: { about: 'a thousand refits: no drift in memory or results', always: false },
   large: { about: 'sizes across 2^31 and 2^32 bytes', always: false },
 };

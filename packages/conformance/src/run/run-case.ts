@@ -5,6 +5,7 @@ import { freemem } from 'node:os';
 import { NcclExtError } from '@nccl-ext/core';
 import type { ConformanceCase, M2nCase } from '../cases/case.js';
 import { groups } from '../cases/groups.js';
+import { runEpCase } from '../ep/run/run-ep-case.js';
 import type { CaseResult } from './case-result.js';
 import { CheckContext, Skipped } from './check-context.js';
 import { collectGarbage } from './memory.js';
@@ -73,6 +74,8 @@ async function execute(pool: WorldPool, conformanceCase: ConformanceCase): Promi
     if (conformanceCase.group === 'large') await requireMemory(pool, conformanceCase);
     return runMoveCase(await pool.shared(conformanceCase.ranks), conformanceCase);
   }
+  if (conformanceCase.kind === 'ep')
+    return runEpCase(await pool.shared(conformanceCase.ranks), conformanceCase);
   const context = new CheckContext(pool);
   try {
     await conformanceCase.run(context);
