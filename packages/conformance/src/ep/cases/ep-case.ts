@@ -57,7 +57,7 @@ export interface EpCase extends CaseHeader {
   readonly backward?: boolean;
   /** Dispatch and combine send first and complete later. */
   readonly sendOnly?: boolean;
-  /** `edges`: NaNs, infinities, subnormals and ties among the elements. Default: ordinary numbers. */
+  /** `edges`: NaNs, infinities, subnormals and ties among the elements. Default: ordinary numbers; for tokens that are only copied any bits. */
   readonly values?: 'usual' | 'edges';
   /** High throughput: output rows are as many as `counts()` says instead of the budget or the worst case. */
   readonly exactRows?: boolean;

@@ -167,8 +167,8 @@ function sumTokens(
     readonly row: number;
     readonly entry: Entry;
   }[][] = Array.from({ length: tokens }, () => []);
+  // A row that stands for several entries was summed by the caller: it counts once.
   for (const { rank, rows } of received)
-    // A row that stands for several entries was summed by the caller: it counts once.
     for (const { row, entries } of rows)
       if (entries[0]!.source === source)
         perToken[entries[0]!.token]!.push({ k: entries[0]!.k, rank, row, entry: entries[0]! });

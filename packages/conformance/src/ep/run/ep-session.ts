@@ -39,9 +39,30 @@ export class EpSession {
     );
   }
 
-  static async open(world: World, epCase: EpCase, change: Partial<EpConfig> = {}): Promise<EpSession> {
-    const config = { ...epCase.config, ...change };
-    const groups = await Promise.all(world.ranks.map((communicator) => createEpGroup(communicator, config)));
+  /** Collective over the world; `change` overrides the configuration of the case on all ranks. */
+  static open(world: World, epCase: EpCase, change: Partial<EpConfig> = {}): Promise<EpSession> {
+    return EpSession.#create(world, epCase, () => change);
+  }
+
+  /** With memory of the caller on each rank. */
+  static openWith(
+    world: World,
+    epCase: EpCase,
+    memoryOf: (rank: number) => NonNullable<EpConfig['memory']>,
+  ): Promise<EpSession> {
+    return EpSession.#create(world, epCase, (rank) => ({ memory: memoryOf(rank) }));
+  }
+
+  static async #create(
+    world: World,
+    epCase: EpCase,
+    changeOf: (rank: number) => Partial<EpConfig>,
+  ): Promise<EpSession> {
+    const groups = await Promise.all(
+      world.ranks.map((communicator) =>
+        createEpGroup(communicator, { ...epCase.config, ...changeOf(communicator.rank) }),
+      ),
+    );
     return new EpSession(epCase, world, groups);
   }
 

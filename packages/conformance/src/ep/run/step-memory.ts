@@ -59,8 +59,8 @@ export class StepMemory {
     return undefined;
   }
 
-  /** All bytes that were read, one after the other. */
-  digestInput(): readonly Uint8Array[] {
+  /** What was read last, output by output. */
+  lastRead(): readonly Uint8Array[] {
     return [...this.#reads.values()];
   }
 
