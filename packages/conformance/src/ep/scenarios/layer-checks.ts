@@ -26,6 +26,8 @@ export const layerChecks: readonly CheckCase[] = [
 /** What expert e makes of x. */
 const slope = (expert: number): number => 0.5 + expert / 8;
 
+const worst = { worstCase: true };
+
 function layerCase(handle: HandleSpec) {
   return epCase('ep-combine', 'layer', {
     handles: [handle],
@@ -39,7 +41,7 @@ async function layerSteps(context: CheckContext, handle: HandleSpec, capture: bo
   const world = await context.shared(checkRanks);
   const session = await EpSession.open(world, layerCase(handle));
   const layers = layersOf(session);
-  const first = session.openStep(0);
+  const first = session.openStep(0, worst);
   const graphs = capture
     ? session.allRanks.map((rank) => {
         const stream = session.stream(rank, 0);
@@ -47,7 +49,7 @@ async function layerSteps(context: CheckContext, handle: HandleSpec, capture: bo
       })
     : undefined;
   for (const epoch of [0, 1, 2]) {
-    const step = session.redraw(first, epoch);
+    const step = session.redraw(first, epoch, worst);
     await session.fill(step);
     for (const rank of session.allRanks) {
       if (graphs === undefined) enqueueLayer(session, layers, step, rank);

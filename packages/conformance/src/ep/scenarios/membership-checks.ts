@@ -15,10 +15,10 @@ import type { HandleSpec } from '../cases/ep-case.js';
 import type { EpSession } from '../run/ep-session.js';
 import { checkEach, openSession, requireStep, settle } from './steps.js';
 
-const timeoutMs = 300;
+const timeoutMs = 400;
 const survivors = [0, 1, 3];
 const everybody = [0, 1, 2, 3];
-const mask = { mask: true, timeoutMs };
+const mask = { mask: true };
 
 export const membershipChecks: readonly CheckCase[] = [
   ...checkEach('ep-membership', 'a lost rank is left out and comes back', leaveAndReturn, {
@@ -53,7 +53,7 @@ async function change(session: EpSession, active: readonly number[]): Promise<vo
 }
 
 async function leaveAndReturn(context: CheckContext, handle: HandleSpec): Promise<void> {
-  const session = await openSession(context, [handle], { config: mask });
+  const session = await openSession(context, [handle], { timeoutMs, config: mask });
   await requireStep(session, 0);
   await lose(context, session, 1);
   await change(session, survivors);
@@ -81,7 +81,7 @@ async function leaveAndReturn(context: CheckContext, handle: HandleSpec): Promis
 }
 
 async function observation(context: CheckContext): Promise<void> {
-  const session = await openSession(context, [{ layout: 'flat' }], { config: mask });
+  const session = await openSession(context, [{ layout: 'flat' }], { timeoutMs, config: mask });
   const { epoch } = session.groups[0]!.membership;
   await lose(context, session, 0);
   for (const rank of survivors) {
@@ -112,6 +112,7 @@ async function replicas(context: CheckContext): Promise<void> {
     [4, 5],
   ];
   const session = await openSession(context, everyLayout, {
+    timeoutMs,
     config: { ...mask, experts: { count: 6, placement }, topK: 3 },
   });
   await requireStep(session, 0);
@@ -122,6 +123,7 @@ async function replicas(context: CheckContext): Promise<void> {
 
 async function renormalized(context: CheckContext): Promise<void> {
   const session = await openSession(context, everyLayout, {
+    timeoutMs,
     renormalize: true,
     config: { ...mask, dtype: 'f32', topK: 4 },
   });
@@ -145,7 +147,7 @@ async function inFlight(context: CheckContext): Promise<void> {
 }
 
 async function absentMember(context: CheckContext): Promise<void> {
-  const session = await openSession(context, [{ layout: 'flat' }], { config: mask });
+  const session = await openSession(context, [{ layout: 'flat' }], { timeoutMs, config: mask });
   await requireStep(session, 0);
   const errors = await Promise.all(
     survivors.map((rank) => errorOf(session.groups[rank]!.changeMembership(everybody))),
@@ -155,7 +157,7 @@ async function absentMember(context: CheckContext): Promise<void> {
 }
 
 async function listsDiffer(context: CheckContext): Promise<void> {
-  const session = await openSession(context, [{ layout: 'flat' }], { config: mask });
+  const session = await openSession(context, [{ layout: 'flat' }], { timeoutMs, config: mask });
   const errors = await Promise.all(
     everybody.map((rank) =>
       errorOf(session.groups[rank]!.changeMembership(rank === 3 ? [1, 2, 3] : everybody)),

@@ -107,7 +107,7 @@ export class MemberMeeting {
         errorRecord(
           'ERR_TIMEOUT',
           op,
-          `rank ${rank} waited ${this.#timeoutMs} ms in changeMembership for ranks ${missing.join(', ')}`,
+          `rank ${rank} waited ${this.#timeoutMs} ms in changeMembership for ${missing.length === 1 ? 'rank' : 'ranks'} ${missing.join(', ')}`,
           {
             rank,
             peer: missing[0] ?? -1,
