@@ -8,7 +8,7 @@ import { type GroupName, groups } from './groups.js';
 
 /** All given conditions must hold. */
 export interface CaseSelection {
-  /** One group or several, or `all`; default: every group that does not take long. */
+  /** One group or several, `ep` (all of expert parallelism) or `all`; default: every group that does not take long. */
   readonly group?: string | readonly string[];
   /** Part of the name; case does not matter. */
   readonly filter?: string;
@@ -48,11 +48,11 @@ function alwaysGroups(): readonly GroupName[] {
 
 function groupNames(group: string | readonly string[]): readonly GroupName[] {
   const asked = [group].flat();
-  const unknown = asked.find((name) => name !== 'all' && !Object.hasOwn(groups, name));
+  const unknown = asked.find((name) => name !== 'all' && name !== 'ep' && !Object.hasOwn(groups, name));
   if (unknown !== undefined) {
     throw new NcclExtError(
       'ERR_INVALID_ARGUMENT',
-      `group must be one of all, ${names.join(', ')}, not ${unknown}.`,
+      `group must be one of all, ep, ${names.join(', ')}, not ${unknown}.`,
       {
         field: 'group',
         expected: names,
@@ -60,5 +60,8 @@ function groupNames(group: string | readonly string[]): readonly GroupName[] {
       },
     );
   }
-  return asked.includes('all') ? names : (asked as GroupName[]);
+  if (asked.includes('all')) return names;
+  return asked.flatMap((name) =>
+    name === 'ep' ? names.filter((other) => other.startsWith('ep-')) : [name as GroupName],
+  );
 }

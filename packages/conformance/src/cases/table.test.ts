@@ -66,6 +66,12 @@ describe('selection', () => {
     expect(selectCases({ group: 'all' }).length).toBe(cases.length);
   });
 
+  it('takes all groups of expert parallelism by one name', () => {
+    const chosen = new Set(selectCases({ group: 'ep' }).map(({ group }) => group));
+    expect(chosen.size).toBeGreaterThan(10);
+    expect([...chosen].every((group) => group.startsWith('ep-'))).toBe(true);
+  });
+
   it('goes by group, part of the name and ranks', () => {
     const chosen = selectCases({ group: ['graphs', 'streams'], filter: 'REPLAY', maxRanks: 4 });
     expect(chosen.length).toBeGreaterThan(0);
@@ -78,7 +84,7 @@ describe('selection', () => {
 
   it('refuses a group that does not exist', () => {
     expect(() => selectCases({ group: 'graph' })).toThrow(
-      /group must be one of all, replication, .*not graph/,
+      /group must be one of all, ep, replication, .*not graph/,
     );
   });
 });

@@ -67,6 +67,6 @@ export interface EpCase extends CaseHeader {
   readonly capture?: boolean;
   /** All steps are enqueued before the first is waited for. */
   readonly pipelined?: boolean;
-  /** Streams per rank that steps take in turn; default 1. */
+  /** Streams per rank that handles take in turn; default 1. */
   readonly streams?: number;
 }

@@ -88,15 +88,16 @@ export class EpSession {
     };
   }
 
-  stream(rank: number, epoch: number): Stream {
+  /** That of a handle: the operations of one handle are ordered by a stream. */
+  stream(rank: number, handleIndex: number): Stream {
     const own = this.streams[rank]!;
-    return own[epoch % own.length]!;
+    return own[handleIndex % own.length]!;
   }
 
   target({ plan, handleIndex, memories }: OpenStep, rank: number): StepTarget {
     return {
       handle: this.handles[rank]![handleIndex]!,
-      stream: this.stream(rank, plan.epoch),
+      stream: this.stream(rank, handleIndex),
       memory: memories[rank]!,
       absent: (rank + plan.epoch) % 2 === 1,
     };
@@ -104,7 +105,8 @@ export class EpSession {
 
   /** Poisons memory and uploads inputs. */
   async fill(step: OpenStep, ranks: readonly number[] = this.allRanks): Promise<void> {
-    for (const rank of ranks) step.memories[rank]!.enqueueFill(this.stream(rank, step.plan.epoch), step.plan);
+    for (const rank of ranks)
+      step.memories[rank]!.enqueueFill(this.stream(rank, step.handleIndex), step.plan);
     await this.synchronize(ranks);
   }
 
@@ -121,7 +123,7 @@ export class EpSession {
 
   /** Reads all outputs; what differs from the oracle, or undefined. */
   async difference(step: OpenStep, ranks: readonly number[] = this.allRanks): Promise<string | undefined> {
-    for (const rank of ranks) step.memories[rank]!.enqueueReads(this.stream(rank, step.plan.epoch));
+    for (const rank of ranks) step.memories[rank]!.enqueueReads(this.stream(rank, step.handleIndex));
     await this.synchronize(ranks);
     for (const rank of ranks) {
       const difference = step.memories[rank]!.difference(step.plan);

@@ -89,7 +89,7 @@ async function runCaptured(session: EpSession): Promise<string | undefined> {
     const { step: first, graphs } = recorded[epoch % recorded.length]!;
     const step = session.redraw(first, epoch, worst);
     await session.fill(step);
-    for (const rank of session.allRanks) session.stream(rank, epoch).launch(graphs[rank]!);
+    for (const rank of session.allRanks) session.stream(rank, step.handleIndex).launch(graphs[rank]!);
     await session.synchronize();
     problem = (await session.difference(step)) ?? (await session.countsDifference(step));
   }

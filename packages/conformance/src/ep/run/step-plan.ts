@@ -81,12 +81,13 @@ function drawInputs(
   received: Received,
 ): RankInputs {
   const { config, values = 'usual', quantization = 'none' } = epCase;
-  // What is only copied may be anything.
-  const copied = quantization === 'none' || quantization === 'forward';
+
   const { hidden, dtype, topK, maxTokensPerRank } = config;
   const format = rowFormatOf(epCase);
   const { tokens } = routing;
-  const tokenKind = copied && epCase.values === undefined ? 'bits' : values;
+  // What is only copied may be anything.
+  const tokenKind =
+    quantization === 'forward' || (quantization === 'none' && epCase.values === undefined) ? 'bits' : values;
   const first = rank * maxTokensPerRank;
   const rowsOf = (name: 'rows' | 'gradientRows'): Uint8Array => {
     // Rows that nobody received are NaNs: whoever reads them shows it.

@@ -3,6 +3,7 @@
 
 import type { CheckCase } from '../../cases/case.js';
 import { agreementChecks } from './agreement-checks.js';
+import { callRefusals } from './call-refusals.js';
 import { epFaultChecks } from './fault-checks.js';
 import { layerChecks } from './layer-checks.js';
 import { epLifetimeChecks } from './lifetime-checks.js';
@@ -14,6 +15,7 @@ import { epSoakChecks } from './soak-checks.js';
 export const epChecks: readonly CheckCase[] = [
   ...layerChecks,
   ...epOrderChecks,
+  ...callRefusals,
   ...refusalChecks,
   ...agreementChecks,
   ...epFaultChecks,

@@ -69,7 +69,7 @@ async function late(context: CheckContext): Promise<void> {
   const session = await openSession(context, everyLayout);
   const faults = context.faultsOf(session.world);
   for (const epoch of [0, 1, 2, 3]) {
-    faults.delay(epoch, 20);
+    faults.delay(epoch, 8);
     await requireStep(session, epoch);
     faults.delay(epoch, 0);
   }
