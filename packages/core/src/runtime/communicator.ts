@@ -240,6 +240,11 @@ export class Communicator extends Resource {
     );
   }
 
+  /** The end of a rank is the end of all that it has. */
+  protected override get endsChildren(): boolean {
+    return true;
+  }
+
   protected override async release(): Promise<void> {
     unwrap(await this.#backend.runtime.disposeRank(this.#handle));
   }

@@ -46,6 +46,11 @@ export abstract class Resource {
     }
   }
 
+  /** Whether {@link release} also frees what children hold that are still in use: an open send that nobody will complete. */
+  protected get endsChildren(): boolean {
+    return false;
+  }
+
   /** Waits for work in flight that uses this object or its children; runs before any of them is freed. */
   protected drain(): Promise<void> | void {}
 
@@ -55,12 +60,26 @@ export abstract class Resource {
   async #disposeOnce(): Promise<void> {
     try {
       await this.drain();
-      for (const child of [...this.#children].reverse()) await child.dispose();
+      for (const child of [...this.#children].reverse()) await this.#disposeChild(child);
       await this.release();
       if (this.#parent !== undefined) this.#parent.#children.delete(this);
     } catch (error) {
       if (NcclExtError.is(error, 'ERR_BUSY')) this.#disposal = undefined;
       throw error;
     }
+  }
+
+  async #disposeChild(child: Resource): Promise<void> {
+    try {
+      await child.dispose();
+    } catch (error) {
+      if (!this.endsChildren || !NcclExtError.is(error, 'ERR_BUSY')) throw error;
+      child.#endWithParent();
+    }
+  }
+
+  #endWithParent(): void {
+    this.#disposal ??= Promise.resolve();
+    for (const child of this.#children) child.#endWithParent();
   }
 }

@@ -56,6 +56,17 @@ export function enqueueDispatch(epCase: EpCase, target: StepTarget): void {
   if (sendOnly === true) loose(handle).complete({ stream });
 }
 
+/** A dispatch of low latency whose `complete` is left to the caller. */
+export function sendDispatch(target: StepTarget): void {
+  const { handle, stream, memory } = target;
+  loose(handle).dispatch(input(target, 'tokens'), {
+    stream,
+    weights: input(target, 'weights'),
+    sendOnly: true,
+    out: group(memory, 'out'),
+  });
+}
+
 export function enqueueCombine({ combineQuantization, sendOnly }: EpCase, target: StepTarget): void {
   const { handle, stream, memory } = target;
   loose(handle).combine(memory.get('rows')!, {

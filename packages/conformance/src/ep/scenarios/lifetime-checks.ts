@@ -10,7 +10,7 @@ import { growth, measureHeld } from '../../run/memory.js';
 import { check } from '../../scenarios/crossed-move.js';
 import { epCase, everyLayout, smallConfig } from '../cases/base.js';
 import type { EpCase } from '../cases/ep-case.js';
-import { loose } from '../run/enqueue-step.js';
+import { enqueueRoute, loose, sendDispatch } from '../run/enqueue-step.js';
 import { EpSession } from '../run/ep-session.js';
 import { checkRanks, openSession, requireRight, requireStep } from './steps.js';
 
@@ -26,6 +26,7 @@ export const epLifetimeChecks: readonly CheckCase[] = [
   check('ep-lifetime', 'a handle with work in flight is busy until it is done', disposeInFlight),
   check('ep-lifetime', 'a handle that a graph uses is busy', busyHandle),
   check('ep-lifetime', 'a disposed handle and a disposed group are refused', useAfterDispose),
+  check('ep-lifetime', 'a world ends while a send is open', openSend),
   check('ep-lifetime', 'two groups on one communicator', twoGroups),
   check('ep-lifetime', '30 rounds of create, step and dispose hold nothing', (context) =>
     rounds(context, 15, 30),
@@ -200,4 +201,21 @@ export async function rounds(context: CheckContext, warm: number, total: number)
   }
   const grown = growth(before!, await measureHeld(world));
   requireThat(grown === undefined, `from round ${warm} to ${total} ${grown}`);
+}
+
+/** A dispatch that is sent and never completed keeps its buffers, which are younger than the group. */
+async function openSend(context: CheckContext): Promise<void> {
+  const session = await openSession(context, [{ layout: 'rank-major' }], { routings: [{ ids: 'uniform' }] });
+  const step = session.openStep(0);
+  await session.fill(step);
+  for (const rank of session.allRanks) {
+    const target = session.target(step, rank);
+    enqueueRoute(session.epCase.config, target);
+    sendDispatch(target);
+  }
+  await session.synchronize();
+  await expectRefusal(() => step.memories[0]!.get('tokens')!.buffer.dispose(), { code: 'ERR_BUSY' });
+  await expectRefusal(() => session.handles[0]![0]!.dispose(), { code: 'ERR_BUSY' });
+  await context.end(session.world);
+  await expectRefusal(() => session.groups[0]!.createHandle({ layout: 'flat' }), { code: 'ERR_DISPOSED' });
 }

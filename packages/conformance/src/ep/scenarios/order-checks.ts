@@ -6,7 +6,7 @@ import { type CheckContext, expectRefusal, requireThat } from '../../run/check-c
 import { check } from '../../scenarios/crossed-move.js';
 import { everyLayout, lowLatency } from '../cases/base.js';
 import type { HandleSpec } from '../cases/ep-case.js';
-import { enqueueCombine, enqueueDispatch, enqueueRoute, loose } from '../run/enqueue-step.js';
+import { enqueueCombine, enqueueDispatch, enqueueRoute, loose, sendDispatch } from '../run/enqueue-step.js';
 import type { EpSession, OpenStep } from '../run/ep-session.js';
 import { checkEach, openSession, requireRight, requireStep } from './steps.js';
 
@@ -138,15 +138,7 @@ async function openSends(context: CheckContext): Promise<void> {
   const session = await openSession(context, handles, { routings: [{ ids: 'uniform' }] });
   const steps = handles.map((_, index) => session.openStep(index));
   for (const step of steps) await session.fill(step);
-  const send = (step: OpenStep, rank: number): void => {
-    const { handle, stream, memory } = session.target(step, rank);
-    loose(handle).dispatch(memory.get('tokens'), {
-      stream,
-      weights: memory.get('weights'),
-      sendOnly: true,
-      out: outputsOf(step, rank),
-    });
-  };
+  const send = (step: OpenStep, rank: number): void => sendDispatch(session.target(step, rank));
   for (const step of steps)
     for (const rank of session.allRanks) enqueueRoute(session.epCase.config, session.target(step, rank));
   for (const step of steps.slice(0, 4)) for (const rank of session.allRanks) send(step, rank);
@@ -161,12 +153,6 @@ async function openSends(context: CheckContext): Promise<void> {
     for (const rank of session.allRanks) enqueueCombine(session.epCase, session.target(step, rank));
   await session.synchronize();
   for (const step of steps) await requireRight(session, step);
-}
-
-function outputsOf(step: OpenStep, rank: number): object {
-  const names = ['tokens', 'topkWeights', 'topkIdx', 'expertCounts', 'sourceCounts'];
-  const tensors = names.map((name) => [name, step.memories[rank]!.get(`out.${name}`)] as const);
-  return Object.fromEntries(tensors.filter(([, tensor]) => tensor !== undefined));
 }
 
 function complete(session: EpSession, step: OpenStep, rank: number): void {
