@@ -70,7 +70,10 @@ describe('help', () => {
     [['selftest'], 'nccl-ext selftest [options]'],
     [['nccl', 'install'], 'nccl-ext nccl install [options]'],
     [['plan', 'm2n'], 'nccl-ext plan m2n --from-manifest FILE --to-manifest FILE [options]'],
+    [['plan', 'ep'], 'nccl-ext plan ep --trace FILE [options]'],
+    [['bench', 'ep'], 'nccl-ext bench ep [options]'],
     [[], 'plan m2n      Plan the move of a model'],
+    [[], 'plan ep       Plan a step of expert parallelism'],
     [[], 'bench m2n     Measure'],
   ])('%j --help shows usage, options and examples', async (words, usage) => {
     const { code, stdout, stderr } = await run([...words, '--help']);
@@ -89,7 +92,7 @@ describe('help', () => {
 describe('wrong use', () => {
   it.each([
     [['refti'], 'There is no command `nccl-ext refti`.', 'Did you mean `nccl-ext refit`?'],
-    [[], '`nccl-ext` needs a command.', 'refit, plan m2n, doctor, bench m2n, selftest'],
+    [[], '`nccl-ext` needs a command.', 'refit, plan m2n, plan ep, doctor, bench m2n, bench ep, selftest'],
     [['plan'], '`nccl-ext plan` needs a command.', 'm2n'],
     [['refit', '--form', 'tp=2'], 'has no option --form', 'Did you mean --from?'],
     [
@@ -122,6 +125,14 @@ describe('wrong use', () => {
       'dgx-h100',
     ],
     [['bench', 'm2n', '--ranks', '6'], '--ranks is "6"', ''],
+    [['bench', 'ep', '--layout', 'flat,flat'], '--layout is "flat,flat"', ''],
+    [['bench', 'ep', '--hidden', '12'], 'hidden must make rows of a multiple of 16 bytes', ''],
+    [['bench', 'ep', '--experts', '4', '--top-k', '5'], '--top-k is 5, but there are 4 experts', ''],
+    [['plan', 'ep', '--layout', 'wide'], '--layout is "wide"', ''],
+    [['plan', 'ep', '--trace', 'absent.json'], '--trace absent.json cannot be read', 'topkIdx'],
+    [['plan', 'ep', '--trace', 'x.json', '--seed', '2'], '--seed is for made-up routings', ''],
+    [['plan', 'ep', '--skew', 'much'], '--skew is "much"', ''],
+    [['plan', 'ep', '--ranks', '16', '--topology', 'single-node'], 'single-node', ''],
     [['selftest', '--group', 'nothing'], 'nothing', ''],
     [['selftest', '--filter', 'no such case'], 'No case matches --filter.', 'Leave it out'],
     [
@@ -281,6 +292,63 @@ describe('plan m2n', () => {
   });
 });
 
+describe('plan ep', () => {
+  it('plans a made-up routing', async () => {
+    const args = [
+      'plan',
+      'ep',
+      '--ranks',
+      '16',
+      '--tokens',
+      '256',
+      '--topology',
+      'dgx-h100',
+      '--layout',
+      'packed',
+    ];
+    const { code, stderr, value } = await json([...args, '--alignment', '16', '--quantization', 'fp8']);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(value).toMatchObject({
+      ok: true,
+      ranks: 16,
+      experts: 256,
+      topK: 8,
+      entries: 16 * 256 * 8,
+      notRouted: 0,
+    });
+    expect(value.rowBytes).toEqual({ dispatch: 7392, combine: 14336 });
+    const { list, max } = value.receivedRows as { list: number[]; max: number };
+    expect(list).toHaveLength(16);
+    expect(list.every((rows) => rows % 16 === 0 && rows <= max)).toBe(true);
+    const { dispatch } = value.lowerBound as { dispatch: { us: number; link: string } };
+    expect(dispatch.us).toBeGreaterThan(1);
+    expect(dispatch.link).toBe('network');
+    expect((await json([...args, '--alignment', '16', '--quantization', 'fp8'])).value).toEqual(value);
+  });
+
+  it('plans what was recorded, by a configuration', async () => {
+    const [trace, config] = [join(folder, 'trace.json'), join(folder, 'ep.json')];
+    await writeFile(trace, '{"topkIdx": [[[0, 1], [2, -1]], [[1, 2]]]}');
+    const placement = [
+      [0, 1],
+      [1, 2],
+    ];
+    await writeFile(
+      config,
+      JSON.stringify({ experts: { count: 3, placement }, hidden: 64, dtype: 'f32', maxTokensPerRank: 8 }),
+    );
+    const args = ['plan', 'ep', '--trace', trace, '--config', config];
+    const { code, value } = await json(args);
+    expect(code).toBe(0);
+    // Expert 1 is on both ranks: the token of rank 1 takes the replica (1 + 0) modulo 2.
+    expect(value).toMatchObject({ ranks: 2, topK: 2, maxTokensPerRank: 8, notRouted: 1 });
+    expect((value.entriesPerExpert as { list: number[] }).list).toEqual([1, 1, 1, 2]);
+    const { stdout } = await run(args);
+    expect(stdout).toMatch(/^planned one step on 2 ranks\n/);
+    expect(stdout).toMatch(/received rows +2 per rank at most/);
+  });
+});
+
 describe('doctor', () => {
   it('finds this machine usable', async () => {
     const { code, stderr, value } = await json(['doctor']);
@@ -322,6 +390,29 @@ describe('selftest and bench', () => {
     const cases = value.cases as { group: string; status: string }[];
     expect(cases.length).toBe((value.passed as number) + (value.skipped as number));
     expect(cases.every(({ group }) => group === 'sharding')).toBe(true);
+  });
+
+  it('runs cases of expert parallelism', async () => {
+    const { code, value } = await json(['selftest', '--group', 'ep', '--filter', 'top-1', '--ranks', '4']);
+    expect(code).toBe(0);
+    expect(value).toMatchObject({ ok: true, failed: 0, skipped: 0 });
+    expect(value.passed).toBeGreaterThan(5);
+  });
+
+  it('measures expert parallelism', async () => {
+    const sizes = ['--tokens', '8', '--hidden', '512', '--experts', '16', '--top-k', '2', '--workers', '1'];
+    const { code, value } = await json(['bench', 'ep', ...sizes, '--layout', 'expert-major']);
+    expect(code).toBe(0);
+    const rows = value.rows as { layout: string; operation: string; formulaBytes: number; ofBound: number }[];
+    expect(rows.map(({ layout, operation }) => `${layout} ${operation}`)).toEqual([
+      'expert-major dispatch',
+      'expert-major combine',
+    ]);
+    for (const { formulaBytes, ofBound } of rows) {
+      expect(formulaBytes % 1024).toBe(0);
+      expect(ofBound).toBeGreaterThan(0);
+    }
+    expect(value.step).toMatchObject({ tokens: 1, stepsPerGraph: 100 });
   });
 
   it('measures against the copy ceiling', async () => {

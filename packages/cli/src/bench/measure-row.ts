@@ -7,6 +7,7 @@ import type { CopyThreads } from './copy-ceiling.js';
 import { fillRandom } from './fill-random.js';
 import type { BenchRow } from './m2n-rows.js';
 import { median, repeatTimed } from './samples.js';
+import { timeAll } from './time-all.js';
 
 /** A time per execution, in milliseconds, and what one execution does. */
 export interface RowTime {
@@ -76,14 +77,6 @@ export async function measureStep(
     })) as [RowTime, RowTime];
     return { captured, uncaptured };
   });
-}
-
-/** Enqueues on every rank, then waits for every rank. */
-async function timeAll(states: readonly RankState[], enqueue: (state: RankState) => void): Promise<number> {
-  const began = performance.now();
-  for (const state of states) enqueue(state);
-  await Promise.all(states.map(({ stream }) => stream.synchronize()));
-  return performance.now() - began;
 }
 
 async function withTransfer<T>(

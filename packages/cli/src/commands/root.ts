@@ -10,14 +10,27 @@ const plan: Group = {
       what: 'Kimi-K2 from 2048 training ranks to 2048 serving ranks',
       line: 'nccl-ext plan m2n --model Kimi-K2-Instruct --from ranks=2048,pp=16,ep=128 --to ranks=2048,tp=16',
     },
+    {
+      what: 'A Mixture-of-Experts layer of 256 experts on 8 ranks',
+      line: 'nccl-ext plan ep --ranks 8 --experts 256 --tokens 128',
+    },
   ],
-  subCommands: { m2n: async () => (await import('./plan-m2n.js')).planM2nCommand },
+  subCommands: {
+    m2n: async () => (await import('./plan-m2n.js')).planM2nCommand,
+    ep: async () => (await import('./plan-ep.js')).planEpCommand,
+  },
 };
 
 const bench: Group = {
   meta: { name: 'bench', description: 'Measure a pattern against the copy ceiling of this machine' },
-  examples: [{ what: 'Reshards between 4 and 4 ranks', line: 'nccl-ext bench m2n' }],
-  subCommands: { m2n: async () => (await import('./bench-m2n.js')).benchM2nCommand },
+  examples: [
+    { what: 'Reshards between 4 and 4 ranks', line: 'nccl-ext bench m2n' },
+    { what: 'Dispatch and combine of 4 ranks', line: 'nccl-ext bench ep' },
+  ],
+  subCommands: {
+    m2n: async () => (await import('./bench-m2n.js')).benchM2nCommand,
+    ep: async () => (await import('./bench-ep.js')).benchEpCommand,
+  },
 };
 
 const nccl: Group = {
@@ -29,7 +42,7 @@ const nccl: Group = {
 export const root: Group = {
   meta: {
     name: 'nccl-ext',
-    description: 'Communication patterns for AI: move a model from one layout to another',
+    description: 'Communication patterns for AI: move a model between layouts, and tokens to experts',
   },
   examples: [
     {

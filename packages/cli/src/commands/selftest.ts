@@ -14,7 +14,8 @@ export const selftestCommand: Command = defineLeaf({
     group: {
       type: 'string',
       valueHint: 'NAME',
-      description: 'A group, several with commas, or all; default all that are quick',
+      description:
+        'A group, several with commas, ep (all of expert parallelism) or all; default all that are quick',
     },
     filter: { type: 'string', valueHint: 'TEXT', description: 'Only cases whose name has this text' },
     ranks: { type: 'string', valueHint: 'N', description: 'Leave out cases that need more ranks' },
@@ -24,6 +25,7 @@ export const selftestCommand: Command = defineLeaf({
   examples: [
     { what: 'Everything that is quick', line: 'nccl-ext selftest' },
     { what: 'Captured graphs only, at most 8 ranks', line: 'nccl-ext selftest --group graphs --ranks 8' },
+    { what: 'Expert parallelism only', line: 'nccl-ext selftest --group ep' },
     { what: 'For a script', line: 'nccl-ext selftest --group all --json' },
   ],
   run: runSelftest,

@@ -2,7 +2,8 @@
 // Runs one case, whatever it is, and never throws: a case that breaks or hangs is a failed one.
 
 import { freemem } from 'node:os';
-import { NcclExtError } from '@nccl-ext/core';
+import { NcclExtError, type World } from '@nccl-ext/core';
+import { backendOf } from '@nccl-ext/core/extend';
 import type { ConformanceCase, M2nCase } from '../cases/case.js';
 import { groups } from '../cases/groups.js';
 import { runEpCase } from '../ep/run/run-ep-case.js';
@@ -70,6 +71,7 @@ export async function runCase(
 class Hung extends Error {}
 
 async function execute(pool: WorldPool, conformanceCase: ConformanceCase): Promise<string | undefined> {
+  if (conformanceCase.group.startsWith('ep-')) requireEp(await pool.shared(conformanceCase.ranks));
   if (conformanceCase.kind === 'move') {
     if (conformanceCase.group === 'large') await requireMemory(pool, conformanceCase);
     return runMoveCase(await pool.shared(conformanceCase.ranks), conformanceCase);
@@ -83,6 +85,12 @@ async function execute(pool: WorldPool, conformanceCase: ConformanceCase): Promi
   } finally {
     await context.dispose();
   }
+}
+
+/** Skips cases of expert parallelism on a backend without it. */
+function requireEp(world: World): void {
+  const { ep, info } = backendOf(world.ranks[0]!);
+  if (ep === undefined) throw new Skipped(`the ${info.name} backend has no expert parallelism`);
 }
 
 /** Skips a large case that does not fit; worlds of earlier cases keep what they once had, so they go first. */

@@ -26,7 +26,28 @@ class Probe extends Resource {
   }
 }
 
+/** Frees all that its children hold. */
+class Owner extends Probe {
+  protected override get endsChildren(): boolean {
+    return true;
+  }
+}
+
 describe('Resource', () => {
+  it('ends children that are still in use, if it frees what they hold', async () => {
+    const log: string[] = [];
+    const owner = new Owner(log, 'owner');
+    const busy = new Probe(log, 'busy', owner);
+    const under = new Probe(log, 'under', busy);
+    under.busy = true;
+    await owner.dispose();
+    expect(log.at(-1)).toBe('free owner');
+    for (const probe of [busy, under]) expect(() => probe.assertUsable()).toThrow(/was disposed/);
+    const strict = new Probe(log, 'strict');
+    new Probe(log, 'child', strict).busy = true;
+    await expect(strict.dispose()).rejects.toMatchObject({ code: 'ERR_BUSY' });
+  });
+
   it('drains the parent, then frees children before it, youngest first', async () => {
     const log: string[] = [];
     const parent = new Probe(log, 'parent');

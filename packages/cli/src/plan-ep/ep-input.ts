@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `nccl-ext plan ep` is asked: a group, a layout, a routing, a topology.
+
+import { isDType, NcclExtError, singleDomain, type Topology, topologyFor } from '@nccl-ext/core';
+import { type EpLayout, type EpQuantization, epLayouts } from '@nccl-ext/core/contract';
+import type { EpConfig, EpDType } from '@nccl-ext/ep';
+import type { Arguments } from '../arguments/arguments.js';
+import { readJson } from '../arguments/read-json.js';
+import { type RoutingKind, syntheticRouting } from '../ep/synthetic-routing.js';
+import { readTrace } from './read-trace.js';
+
+export interface EpPlanInput {
+  readonly config: EpConfig;
+  readonly ranks: number;
+  readonly layout: EpLayout;
+  readonly alignment: number;
+  readonly quantization: EpQuantization;
+  readonly topology: Topology;
+  /** Ids [B, K] by rank. */
+  readonly topkIdx: readonly Int32Array[];
+  /** Where the routing comes from, in words. */
+  readonly routing: string;
+}
+
+const quantizations = ['none', 'fp8', 'fp8-pow2', 'mxfp8'] as const;
+
+/** @throws ERR_INVALID_ARGUMENT naming the option, ERR_CHECKPOINT, ERR_TOPOLOGY. */
+export async function readEpInput(args: Arguments): Promise<EpPlanInput> {
+  const base = await readConfig(args);
+  const asked = args.integer('ranks', 1, 4096);
+  const { topkIdx, topK, maxTokens, routing } = await readRouting(args, base, asked);
+  const ranks = topkIdx.length;
+  if (asked !== undefined && asked !== ranks)
+    throw wrong('--ranks', `is ${asked}, but the trace has ${ranks} ranks`);
+  const config = {
+    ...base,
+    topK,
+    maxTokensPerRank: Math.max(1, base.maxTokensPerRank, maxTokens),
+  } as EpConfig;
+  return {
+    config,
+    ranks,
+    layout: args.oneOf('layout', epLayouts) ?? 'flat',
+    alignment: args.integer('alignment', 1, 2 ** 16) ?? 1,
+    quantization: args.oneOf('quantization', quantizations) ?? 'none',
+    topology: await readTopology(args.text('topology'), ranks),
+    topkIdx,
+    routing,
+  };
+}
+
+type BaseConfig = Omit<EpConfig, 'topK' | 'memory'> & { readonly topK: number | undefined };
+
+async function readConfig(args: Arguments): Promise<BaseConfig> {
+  const file = args.text('config');
+  const given: Partial<EpConfig> = file === undefined ? {} : await readJson(file, refuseConfig);
+  const budget = args.integer('budget', 1, 2 ** 31 - 1);
+  return {
+    experts: 256,
+    hidden: 7168,
+    dtype: 'bf16',
+    maxTokensPerRank: 1,
+    ...given,
+    topK: args.integer('top-k', 1, 32) ?? given.topK,
+    ...(args.has('experts') ? { experts: args.integer('experts', 1, 2 ** 20)! } : {}),
+    ...(args.has('hidden') ? { hidden: args.integer('hidden', 1, 2 ** 24)! } : {}),
+    ...(args.has('dtype') ? { dtype: readDType(args.text('dtype')!) } : {}),
+    ...(budget === undefined ? {} : { receiveBudget: budget }),
+  };
+}
+
+interface Routing {
+  readonly topkIdx: readonly Int32Array[];
+  readonly topK: number;
+  readonly maxTokens: number;
+  readonly routing: string;
+}
+
+const defaultTopK = 8;
+const defaultRanks = 8;
+const defaultTokens = 128;
+
+async function readRouting(args: Arguments, config: BaseConfig, ranks = defaultRanks): Promise<Routing> {
+  const file = args.text('trace');
+  if (file !== undefined) {
+    for (const name of ['routing', 'seed', 'skew', 'tokens'])
+      if (args.has(name)) throw wrong(`--${name}`, 'is for made-up routings; --trace has its own');
+    const trace = await readTrace(file);
+    if (config.topK !== undefined && config.topK !== trace.topK)
+      throw wrong('--top-k', `is ${config.topK}, but the trace has ${trace.topK} ids per token`);
+    const maxTokens = Math.max(...trace.ranks.map(({ tokens }) => tokens));
+    return { topkIdx: trace.ranks.map(({ ids }) => ids), topK: trace.topK, maxTokens, routing: file };
+  }
+  const kind = args.oneOf<RoutingKind>('routing', ['uniform', 'zipf']) ?? 'uniform';
+  const seed = args.integer('seed', 0, 2 ** 32 - 1) ?? 1;
+  const tokens = args.integer('tokens', 0, 2 ** 20) ?? defaultTokens;
+  const skew = readSkew(args);
+  const experts = typeof config.experts === 'number' ? config.experts : config.experts.count;
+  const topK = config.topK ?? Math.min(defaultTopK, experts);
+  if (topK > experts) throw wrong('--top-k', `is ${topK}, but there are ${experts} experts`);
+  return {
+    topkIdx: syntheticRouting({ kind, ranks, tokens, topK, experts, seed, skew }),
+    topK,
+    maxTokens: tokens,
+    routing: kind === 'zipf' ? `zipf, skew ${skew}, seed ${seed}` : `uniform, seed ${seed}`,
+  };
+}
+
+function readSkew(args: Arguments): number {
+  const text = args.text('skew');
+  if (text === undefined) return 1;
+  const skew = Number(text);
+  if (skew >= 0 && skew <= 10) return skew;
+  throw wrong('--skew', `is ${JSON.stringify(text)}; it must be a number from 0 to 10`);
+}
+
+function readDType(text: string): EpDType {
+  const dtype = text.toLowerCase();
+  if (isDType(dtype) && (dtype === 'f32' || dtype === 'f16' || dtype === 'bf16')) return dtype;
+  throw wrong('--dtype', `is ${JSON.stringify(text)}; it must be one of f32, f16, bf16`);
+}
+
+async function readTopology(source: string | undefined, ranks: number): Promise<Topology> {
+  if (source === undefined) return singleDomain(ranks);
+  if (!source.endsWith('.json')) return topologyFor(source, ranks);
+  const refuse = (message: string, cause: unknown): NcclExtError =>
+    new NcclExtError('ERR_TOPOLOGY', `--topology ${message}`, { field: '--topology', cause });
+  return topologyFor(await readJson(source, refuse), ranks);
+}
+
+function refuseConfig(message: string, cause: unknown): NcclExtError {
+  return new NcclExtError('ERR_INVALID_ARGUMENT', `--config ${message}`, { field: '--config', cause });
+}
+
+function wrong(field: string, rest: string): NcclExtError {
+  return new NcclExtError('ERR_INVALID_ARGUMENT', `${field} ${rest}.`, { field });
+}
