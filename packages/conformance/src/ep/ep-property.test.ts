@@ -3,7 +3,7 @@
 // missing ranks, against the oracle. TEST_PROPERTY_RUNS sets how many.
 
 import { env } from 'node:process';
-import { localWorld, NcclExtError } from '@nccl-ext/core';
+import { localWorld, NcclExtError, type World } from '@nccl-ext/core';
 import type { EpQuantization } from '@nccl-ext/core/contract';
 import fc from 'fast-check';
 import { afterAll, describe, expect, it } from 'vitest';
@@ -55,6 +55,17 @@ describe('any step of expert parallelism', () => {
     );
   });
 
+  it('refuses an overflow on every rank or on none, as the oracle says', { timeout: 600_000 }, async () => {
+    await fc.assert(
+      fc.asyncProperty(cases(2, 6), fc.integer({ min: 1, max: 30 }), async (epCase, receiveBudget) => {
+        const world = await pools.get(2)!.shared(epCase.ranks);
+        const problem = await refuseOverflow(world, epCase, receiveBudget);
+        expect(problem, `budget ${receiveBudget} of ${JSON.stringify(epCase)}`).toBeUndefined();
+      }),
+      { ...settings, numRuns: Math.ceil(runs / 4) },
+    );
+  });
+
   it('names a rank that stands still, and goes on without it', { timeout: 600_000 }, async () => {
     await fc.assert(
       fc.asyncProperty(cases(3, 5), fc.nat(4), async (epCase, number) => {
@@ -66,6 +77,44 @@ describe('any step of expert parallelism', () => {
     );
   });
 });
+
+/** Steps of each handle under the policy that refuses; a sentence that says what went wrong. */
+async function refuseOverflow(
+  world: World,
+  random: EpCase,
+  receiveBudget: number,
+): Promise<string | undefined> {
+  const config = { ...random.config, receiveBudget, overflow: 'error' as const };
+  const handles = random.handles.map(
+    ({ layout, alignment = 1 }): HandleSpec =>
+      layout === 'packed' || layout === 'expert-major' ? { layout: 'packed', alignment } : { layout: 'flat' },
+  );
+  const epCase = { ...random, config, handles, sendOnly: false, streams: 1 };
+  const session = await EpSession.open(world, epCase);
+  for (let epoch = 0; epoch < 3; epoch++) {
+    const step = session.openStep(epoch);
+    const fits = step.plan.received.map(({ demand }) => demand <= receiveBudget);
+    await session.fill(step);
+    session.enqueue(step);
+    for (const rank of session.allRanks) {
+      const error = await session.streams[rank]![0]!.synchronize().then(
+        () => undefined,
+        (reason: unknown) => reason,
+      );
+      const wanted = fits.every((fit) => fit);
+      const own = !fits[rank];
+      if (wanted ? error === undefined : NcclExtError.is(error, 'ERR_OVERFLOW')) {
+        if (wanted || !own || (error as NcclExtError).seen === step.plan.received[rank]!.demand) continue;
+      }
+      return `step ${epoch}, rank ${rank} ends with ${String(error)}`;
+    }
+    const difference = fits.every((fit) => fit) ? await session.difference(step) : undefined;
+    if (difference !== undefined) return difference;
+    await session.closeStep(step);
+  }
+  await session.dispose();
+  return undefined;
+}
 
 /** A sentence that says what went wrong. */
 async function surviveLoss(epCase: EpCase, lost: number): Promise<string | undefined> {
@@ -116,9 +165,13 @@ function randomCase(draw: Draw, leastRanks: number, mostRanks: number): EpCase {
   const combineQuantization = pick([undefined, undefined, 'fp8'] as const);
   const blocks = combineQuantization === 'fp8' || (quantization?.startsWith('fp8') ?? false);
   // The fewest bytes of a row are 16, also of one that is forwarded with a byte per element.
-  const hidden = blocks ? 128 * draw(1, 2) : quantization === undefined ? 8 * draw(1, 20) : 32 * draw(1, 4);
-  const experts = draw(1, 24);
-  const topK = Math.min(experts, pick([1, 2, 3, 4, 8, 24]));
+  const hidden = blocks
+    ? 128 * draw(1, 2)
+    : quantization === undefined
+      ? (dtype === 'f32' ? 4 : 8) * draw(1, 20)
+      : 32 * draw(1, 4);
+  const experts = draw(1, 40);
+  const topK = Math.min(experts, pick([1, 2, 3, 4, 8, 32]));
   const maxTokensPerRank = draw(1, 8);
   const capture = draw(0, 5) === 0;
   const budget = draw(0, 2);

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes what every output of a step must hold into images of memory; bytes that nobody may write stay as they are.
+// Writes what counts and received rows of a step must hold into images of memory; bytes that nobody may write stay as they are.
 
 import type { EpQuantization } from '@nccl-ext/core/contract';
-import { decodeRow, encodeRow } from './floats.js';
+import { decodeRow } from './floats.js';
 import { type MadeQuantization, quantiseRow } from './quantise.js';
-import { hasRowPerEntry, padded, type Received, type Row, type RowRules, receivedBy } from './received.js';
-import { type Entry, entriesOf, type Placement, type Routing, renormalised } from './routing.js';
-import { type SumRules, sumTerms } from './sum-rows.js';
+import { padded, type Received, type Row, type RowRules, receivedBy } from './received.js';
+import { entriesOf, type Placement, type Routing } from './routing.js';
+import { weightsAsSent } from './sent-weights.js';
+import type { SumRules } from './sum-rows.js';
 
 /** What one rank brings to a step. */
 export interface RankInputs {
@@ -105,103 +106,6 @@ export function expectScatter(
     writeRow(image, row, inputs[source]!.gradients.subarray(token * rowBytes, (token + 1) * rowBytes));
 }
 
-/** [B, H] of a forward combine on rank `source`. */
-export function expectCombine(
-  rules: StepRules,
-  received: readonly Received[],
-  inputs: readonly RankInputs[],
-  source: number,
-  image: Uint8Array,
-): void {
-  const weightOf = weightsAsSent(rules, inputs);
-  sumTokens(rules, received, source, inputs[source]!.routing.tokens, image, {
-    rowsOn: (rank) => inputs[rank]!.rows,
-    weightOf: rules.rows.layout === 'expert-major' ? weightOf : () => undefined,
-  });
-}
-
-/** [B, H] and [B, K] of a backward combine on rank `source`. */
-export function expectGather(
-  rules: StepRules,
-  received: readonly Received[],
-  inputs: readonly RankInputs[],
-  source: number,
-  images: { readonly tokens: Uint8Array; readonly weights: Uint8Array },
-): void {
-  const { tokens } = inputs[source]!.routing;
-  // Gradients are never quantised.
-  const plain = { ...rules, sums: { ...rules.sums, quantization: 'none' as const } };
-  sumTokens(plain, received, source, tokens, images.tokens, {
-    rowsOn: (rank) => inputs[rank]!.gradientRows,
-    weightOf: () => undefined,
-  });
-  const perRow = rules.rows.layout === 'packed' ? 1 : rules.topK;
-  const gradients = new Float32Array(tokens * rules.topK);
-  for (const { rank, rows } of received) {
-    for (const { row, entries } of rows) {
-      for (const [position, entry] of entries.entries()) {
-        if (entry.source !== source) continue;
-        gradients[entry.token * rules.topK + entry.k] =
-          inputs[rank]!.gradientWeights[row * perRow + position]!;
-      }
-    }
-  }
-  images.weights.set(new Uint8Array(gradients.buffer));
-}
-
-interface SumInputs {
-  rowsOn(rank: number): Uint8Array;
-  weightOf(entry: Entry): number | undefined;
-}
-
-function sumTokens(
-  { sums, rows: { layout } }: StepRules,
-  received: readonly Received[],
-  source: number,
-  tokens: number,
-  image: Uint8Array,
-  { rowsOn, weightOf }: SumInputs,
-): void {
-  const rowBytes = sums.hidden * (sums.dtype === 'f32' ? 4 : 2);
-  const perToken: {
-    readonly k: number;
-    readonly rank: number;
-    readonly row: number;
-    readonly entry: Entry;
-  }[][] = Array.from({ length: tokens }, () => []);
-  // A row that stands for several entries was summed by the caller: it counts once.
-  for (const { rank, rows } of received)
-    for (const { row, entries } of rows)
-      if (entries[0]!.source === source)
-        perToken[entries[0]!.token]!.push({ k: entries[0]!.k, rank, row, entry: entries[0]! });
-  const perEntry = hasRowPerEntry(layout);
-  for (const [token, terms] of perToken.entries()) {
-    const sorted = terms.toSorted((a, b) => a.k - b.k);
-    const sum = sumTerms(
-      sorted.map(({ rank, row, entry }) => ({
-        rank,
-        weight: weightOf(entry),
-        row: decodeRow(sums.dtype, rowsOn(rank).subarray(row * rowBytes, (row + 1) * rowBytes)),
-      })),
-      perEntry ? sums : { ...sums, reduction: 'rank' },
-    );
-    writeRow(image, token, encodeRow(sums.dtype, sum));
-  }
-}
-
-/** The weight of an entry as it travels and as expert-major sums by it. */
-function weightsAsSent(rules: StepRules, inputs: readonly RankInputs[]): (entry: Entry) => number {
-  if (!rules.renormalize) return ({ weight }) => weight;
-  const all = entriesOf(
-    rules.placement,
-    rules.topK,
-    inputs.map(({ routing }) => routing),
-  );
-  const keyOf = ({ source, token, k }: Entry): string => `${source}/${token}/${k}`;
-  const weights = new Map(renormalised(all).map((entry) => [keyOf(entry), entry.weight]));
-  return (entry) => weights.get(keyOf(entry))!;
-}
-
 function sentRow(
   rules: StepRules,
   { tokens, scales, routing }: RankInputs,
@@ -256,7 +160,7 @@ function writeIntegers(image: Uint8Array, at: number, values: readonly number[],
   image.set(bytes, at);
 }
 
-function writeRow(image: Uint8Array, row: number, bytes: Uint8Array): void {
+export function writeRow(image: Uint8Array, row: number, bytes: Uint8Array): void {
   image.set(bytes, row * bytes.byteLength);
 }
 

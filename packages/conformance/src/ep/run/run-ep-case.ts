@@ -21,7 +21,7 @@ export async function runEpCase(world: World, epCase: EpCase): Promise<string | 
   return problem;
 }
 
-export function stepsOf({ steps, handles, routings }: EpCase): number {
+function stepsOf({ steps, handles, routings }: EpCase): number {
   return steps ?? Math.max(handles.length, routings.length);
 }
 

@@ -4,14 +4,8 @@
 import { type Communicator, type DType, dtypeBytes, type Stream } from '@nccl-ext/core';
 import type { EpTensor } from '@nccl-ext/ep';
 import type { EpCase, HandleSpec } from '../cases/ep-case.js';
-import {
-  expectCombine,
-  expectCounts,
-  expectDispatch,
-  expectGather,
-  expectScatter,
-  type RankInputs,
-} from '../oracle/expected-step.js';
+import { expectCounts, expectDispatch, expectScatter, type RankInputs } from '../oracle/expected-step.js';
+import { expectCombine, expectGather } from '../oracle/expected-sums.js';
 import { rowFormatOf } from './group-facts.js';
 import { GuardedTensor } from './guarded-tensor.js';
 import type { StepPlan } from './step-plan.js';

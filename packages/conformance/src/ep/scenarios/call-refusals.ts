@@ -1,30 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Calls that are refused before anything is enqueued: by layout, field, what was wanted and what came.
 
-import type { Communicator, DType, Stream } from '@nccl-ext/core';
-import { allocateTensor, createEpGroup, type EpGroup, type EpTensor, tensor } from '@nccl-ext/ep';
+import type { DType } from '@nccl-ext/core';
+import { allocateTensor, createEpGroup, type EpTensor, tensor } from '@nccl-ext/ep';
 import type { CheckCase } from '../../cases/case.js';
 import { type CheckContext, expectRefusal, type Refusal } from '../../run/check-context.js';
 import { check } from '../../scenarios/crossed-move.js';
-import type { HandleSpec } from '../cases/ep-case.js';
-import { loose } from '../run/enqueue-step.js';
-
-/** Three tokens of 128 bf16, top-2 of 4 experts, on the only rank; a budget of 8 rows. */
-const config = {
-  experts: 4,
-  topK: 2,
-  hidden: 128,
-  dtype: 'bf16',
-  maxTokensPerRank: 4,
-  receiveBudget: 8,
-} as const;
-
-interface Place {
-  readonly group: EpGroup;
-  readonly stream: Stream;
-  make(dtype: DType, ...shape: readonly number[]): EpTensor;
-  readonly comm: Communicator;
-}
+import { config, dispatch, type Place, route } from './right-call.js';
 
 type Attempt = (place: Place) => unknown;
 
@@ -253,42 +235,4 @@ async function refused(context: CheckContext, refusal: Refusal, attempt: Attempt
   const make = (dtype: DType, ...shape: readonly number[]): EpTensor => allocateTensor(comm, dtype, shape);
   const stream = comm.createStream();
   await expectRefusal(() => attempt({ group, comm, stream, make }), refusal);
-}
-
-function route(
-  place: Place,
-  layout: HandleSpec['layout'],
-  { tokens = 3, ids = 'i32' }: { readonly tokens?: number; readonly ids?: DType } = {},
-): ReturnType<typeof loose> {
-  const handle = loose(place.group.createHandle({ layout }));
-  const topkIdx = place.make(ids, tokens, 2);
-  place.stream.fill(topkIdx.buffer, 0xff);
-  handle.route(topkIdx, { stream: place.stream });
-  return handle;
-}
-
-/** A forward dispatch that is right, apart from what is changed. */
-function dispatch(
-  place: Place,
-  layout: HandleSpec['layout'],
-  change: Readonly<Record<string, unknown>> = {},
-  out: Readonly<Record<string, unknown>> = {},
-  routed = true,
-): ReturnType<typeof loose> {
-  const { make, stream } = place;
-  const handle = routed ? route(place, layout) : loose(place.group.createHandle({ layout }));
-  const { tokens = make('bf16', 3, 128), ...options } = change;
-  const outputs = {
-    'expert-major': () => ({ tokens: make('bf16', 4, 4, 128), expertCounts: make('i32', 4) }),
-    'rank-major': () => ({
-      tokens: make('bf16', 1, 4, 128),
-      topkWeights: make('f32', 1, 4, 2),
-      topkIdx: make('i32', 1, 4, 2),
-    }),
-    flat: () => ({ tokens: make('bf16', 8, 128) }),
-    packed: () => ({ tokens: make('bf16', 8, 128) }),
-  };
-  const weights = make('f32', 3, 2);
-  handle.dispatch(tokens as EpTensor, { stream, weights, ...options, out: { ...outputs[layout](), ...out } });
-  return handle;
 }
