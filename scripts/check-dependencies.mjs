@@ -39,7 +39,7 @@ process.exitCode = problems.length === 0 ? 0 : 1;
 
 function checkImport(name, rules, source, file, specifier) {
   const at = relative(root, file);
-  const isTest = /\.test(-d)?\.ts$/.test(file);
+  const isTest = /\.test(-d|-util)?\.ts$/.test(file);
   if (specifier.startsWith('@nccl-ext/')) {
     const target = specifier.slice('@nccl-ext/'.length);
     const known = rules.some((rule) => target === rule || target.startsWith(`${rule}/`));

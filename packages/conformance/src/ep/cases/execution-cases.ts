@@ -65,7 +65,7 @@ export const executionCases: readonly EpCase[] = [
     routings: fixed,
     steps: 16,
     capture: true,
-    reports: ['sgl-project/sglang#5014', 'deepseek-ai/DeepEP#505'],
+    reports: ['sgl-project/sglang#5014', 'alibaba/rtp-llm#1308', 'deepseek-ai/DeepEP#505'],
   }),
   epCase('ep-graphs', 'sends and completes in a graph', {
     handles: lowLatency,

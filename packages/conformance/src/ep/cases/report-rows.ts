@@ -59,7 +59,12 @@ export const reportRows: readonly ReportRow[] = [
     'handles and groups own all they need before the first operation',
     'sgl-project/sglang#39078',
   ),
-  shown('high throughput cannot be recorded', 'sgl-project/sglang#5014', 'deepseek-ai/DeepEP#505'),
+  shown(
+    'high throughput cannot be recorded',
+    'sgl-project/sglang#5014',
+    'alibaba/rtp-llm#1308',
+    'deepseek-ai/DeepEP#505',
+  ),
   shown(
     'rows come in another order each time; fills race',
     'deepseek-ai/DeepEP#753',
@@ -73,7 +78,7 @@ export const reportRows: readonly ReportRow[] = [
     'deepseek-ai/DeepEP#687',
     'deepseek-ai/DeepEP#688',
   ),
-  shown('a timeout leaves hung processes', 'vllm-project/vllm#46509'),
+  shown('a timeout leaves hung processes', 'vllm-project/vllm#46509', 'NVIDIA-NeMo/Megatron-Bridge#1335'),
   shown(
     'a missing rank silently changes who takes part',
     'vllm-project/vllm#43637',
@@ -111,5 +116,11 @@ export const reportRows: readonly ReportRow[] = [
     'deepseek-ai/DeepEP#576',
     'deepseek-ai/DeepEP#590',
     'deepseek-ai/DeepEP#579',
+  ),
+  notHere(
+    'experts could begin before all rows are there',
+    'rows are complete when their operation is; flags per expert are not offered',
+    'deepseek-ai/DeepEP#492',
+    'deepseek-ai/DeepEP#483',
   ),
 ];

@@ -26,7 +26,7 @@ export const epFaultChecks: readonly CheckCase[] = [
   check('ep-faults', 'a rank that leaves is named at once', leaves),
   check('ep-faults', 'another group goes on when one has lost a rank', otherGroup),
   check('ep-faults', 'the process goes on after a timeout, in a new world', newWorld, {
-    reports: ['vllm-project/vllm#46509'],
+    reports: ['vllm-project/vllm#46509', 'NVIDIA-NeMo/Megatron-Bridge#1335'],
   }),
 ];
 
