@@ -41,7 +41,10 @@ export interface EpConfig {
   readonly timeoutMs?: number | undefined;
   /** A rank that does not come leaves the group waiting for `changeMembership` instead of unusable. Default false. */
   readonly mask?: boolean | undefined;
-  /** A byte (0 to 255) that fills output rows before each dispatch, to find readers of rows that nobody wrote. Default false: they stay as they are. */
+  /**
+   * A byte (0 to 255) written over the output rows that a dispatch leaves unwritten, and over no others, to find who reads them. Default
+   * false: they stay as they are.
+   */
   readonly debugFill?: number | false | undefined;
   /** Where group and handle memory comes from; default: the group allocates it. Each rank has its own. */
   readonly memory?: EpMemorySource | undefined;

@@ -59,7 +59,7 @@ it('counters may be i64 and ids global, in flat', async () => {
   });
 });
 
-it('debugFill fills rows before each dispatch', async () => {
+it('debugFill fills the rows that a dispatch leaves unwritten', async () => {
   await world.run(async (comm) => {
     const group = await createEpGroup(comm, { ...config, debugFill: 0x5a });
     const handle = group.createHandle({ layout: 'expert-major' });

@@ -181,6 +181,24 @@ it('changes members only together: deadlines, disagreement, aborts and wrong lis
   });
 });
 
+it('refuses only the rank that is not listed when it asks for other members', async () => {
+  await inGroup(async ({ ep, groups }) => {
+    const early = ep.changeMembership(groups[2]!, mask(0, 1, 2));
+    const first = ep.changeMembership(groups[0]!, mask(0, 1));
+    expect(error(await early)).toMatchObject({
+      code: code('ERR_DISAGREEMENT'),
+      rank: 2,
+      peer: 0,
+      expected: '0, 1',
+      seen: '0, 1, 2',
+    });
+    const between = error(await ep.changeMembership(groups[2]!, mask(0, 1, 2)));
+    expect(between).toMatchObject({ code: code('ERR_DISAGREEMENT'), rank: 2, peer: 0 });
+    const second = ep.changeMembership(groups[1]!, mask(0, 1));
+    expect([value(await first), value(await second)]).toEqual([2, 2]);
+  });
+});
+
 it('ends an operation on an aborted member at once, and goes on without it', async () => {
   await inGroup(async (world, test) => {
     const handles = world.handles('expert-major');

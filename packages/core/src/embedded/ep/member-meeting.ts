@@ -65,27 +65,32 @@ export class MemberMeeting {
     );
   }
 
-  /** Ends the calls of all that want other members together with each other; true when there were any. */
+  /**
+   * Ends the calls that list a rank which wants other members, true when that of `rank` is among them. A rank that nobody lists
+   * cannot end the calls of others.
+   */
   #compare(rank: number, wanted: Uint8Array): boolean {
-    const others = [...this.#present].filter(
-      ([peer, arrival]) =>
-        (wanted[peer] === 1 || arrival.wanted[rank] === 1) && !sameMembers(arrival.wanted, wanted),
-    );
-    if (others.length === 0) return false;
-    const ended = new Set([rank, ...others.map(([peer]) => peer)]);
-    const first = others[0]![0];
+    const against = new Map<number, number>();
+    for (const [peer, arrival] of this.#present) {
+      if (sameMembers(arrival.wanted, wanted)) continue;
+      if (arrival.wanted[rank] === 1) against.set(peer, rank);
+      if (wanted[peer] === 1 && !against.has(rank)) against.set(rank, peer);
+    }
+    const lists = new Map([...this.#present].map(([peer, arrival]) => [peer, listOf(arrival.wanted)]));
     this.#end(
-      (_, peer) => ended.has(peer),
-      (peer) =>
-        errorRecord('ERR_DISAGREEMENT', op, `ranks ${first} and ${rank} asked for different members`, {
-          rank: peer,
-          peer: peer === rank ? first : rank,
-          expected: listOf(others[0]![1].wanted),
-          seen: listOf(wanted),
+      (_, peer) => against.has(peer),
+      (ended) => {
+        const peer = against.get(ended)!;
+        return errorRecord('ERR_DISAGREEMENT', op, `ranks ${peer} and ${ended} asked for different members`, {
+          rank: ended,
+          peer,
+          expected: lists.get(peer)!,
+          seen: lists.get(ended)!,
           help: 'Pass the same members on every rank.',
-        }),
+        });
+      },
     );
-    return true;
+    return against.has(rank);
   }
 
   #complete(wanted: Uint8Array): void {
