@@ -103,6 +103,8 @@ describe('readTrace', () => {
     ['{"topkIdx": [[[0, 1], [2]]]}', 'topkIdx[0][1]'],
     ['{"topkIdx": [[[0, 1.5]]]}', 'topkIdx[0][0]'],
     ['{"topkIdx": [[[0, 1]], [[2]]]}', '1 ids per token on rank 1'],
+    ['{"topkIdx": [[[0, 1]], [[2, 2]]]}', 'topkIdx[1][0] has id 2 twice'],
+    ['{"topkIdx": [[[0, 4294967296]]]}', 'topkIdx[0][0][1] is 4294967296'],
     ['[', 'JSON'],
   ])('refuses %s', async (text, message) => {
     const file = join(folder, 'wrong.json');

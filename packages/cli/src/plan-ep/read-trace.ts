@@ -47,7 +47,7 @@ async function readJsonTrace(file: string): Promise<OneRank[]> {
       if (whole && (ids as unknown[]).every((id) => Number.isInteger(id))) continue;
       throw refuse(`${file}: topkIdx[${rank}][${token}] must be a list of ${topK || 'top-k'} integers.`);
     }
-    return { tokens: tokens.length, topK, ids: Int32Array.from(tokens.flat() as number[]) };
+    return { tokens: tokens.length, topK, ids: idsOf(`${file}: topkIdx[${rank}]`, topK, tokens.flat()) };
   });
 }
 
@@ -84,8 +84,20 @@ async function readTensor(checkpoint: Checkpoint, name: string): Promise<OneRank
   return {
     tokens: shape[0]!,
     topK: shape[1]!,
-    ids: Int32Array.from<number | bigint>(values as ArrayLike<number | bigint>, Number),
+    ids: idsOf(name, shape[1]!, Array.from<number | bigint, number>(values, Number)),
   };
+}
+
+/** The ids of one rank as a router may give them: in range of 32 bits, none twice in a token. */
+function idsOf(place: string, topK: number, values: readonly number[]): Int32Array {
+  for (const [at, id] of values.entries()) {
+    const [token, k] = [Math.floor(at / topK), at % topK];
+    if (id < -1 || id > 0x7fff_ffff)
+      throw refuse(`${place}[${token}][${k}] is ${id}; ids are -1 or from 0 up.`);
+    if (id >= 0 && values.indexOf(id, at - k) < at)
+      throw refuse(`${place}[${token}] has id ${id} twice; a token goes to an expert once.`);
+  }
+  return Int32Array.from(values);
 }
 
 function refuse(message: string, cause?: unknown): NcclExtError {

@@ -7,6 +7,10 @@ import { requireArray, requireObject } from '@nccl-ext/core/extend';
 import { chunkExperts } from './chunk-experts.js';
 import { requireCount } from './require-values.js';
 
+/** No model and no machine comes near; a mistaken size fails here and not when memory runs out. */
+export const mostExperts: number = 2 ** 16;
+export const mostRanks: number = 2 ** 16;
+
 /** Experts placed by hand, as `placeExperts` makes it from loads. */
 export interface ExpertPlacement {
   /** Experts that ids name: 0 to count - 1. */
@@ -45,7 +49,7 @@ export interface ExpertMap {
  * @throws ERR_INVALID_ARGUMENT when a placement does not fit the ranks or leaves an expert without a place.
  */
 export function expertMapOf(experts: number | ExpertPlacement, ranks: number): ExpertMap {
-  requireCount('ranks', ranks, 1);
+  requireCount('ranks', ranks, 1, mostRanks);
   requireExperts(experts);
   const count = typeof experts === 'number' ? experts : experts.count;
   const placement = typeof experts === 'number' ? chunkExperts(experts, ranks) : experts.placement;
@@ -76,11 +80,11 @@ export function expertMapOf(experts: number | ExpertPlacement, ranks: number): E
 
 function requireExperts(experts: number | ExpertPlacement): void {
   if (typeof experts === 'number') {
-    requireCount('experts', experts, 1);
+    requireCount('experts', experts, 1, mostExperts);
     return;
   }
   requireObject('experts', experts);
-  requireCount('experts.count', experts.count, 1);
+  requireCount('experts.count', experts.count, 1, mostExperts);
   requireArray('experts.placement', experts.placement);
   for (const [rank, local] of experts.placement.entries()) requireArray(`experts.placement[${rank}]`, local);
 }

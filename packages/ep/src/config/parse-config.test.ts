@@ -33,6 +33,8 @@ describe('parseConfig', () => {
 
   it.each<[string, Partial<Record<keyof EpConfig, unknown>>]>([
     ['experts', { experts: 0 }],
+    ['experts', { experts: 1e9 }],
+    ['experts.count', { experts: { count: 1e9, placement: [[0], [1], [2], [3]] } }],
     ['topK', { topK: 0 }],
     ['topK', { topK: 33 }],
     ['topK', { topK: 9 }],
@@ -66,6 +68,7 @@ describe('parseConfig', () => {
   it('refuses what it does not know', () => {
     expect(() => parseConfig({ ...config, maxTokens: 3 } as EpConfig, 4)).toThrow(/maxTokens/);
     expect(() => parseConfig(null as never, 4)).toThrow(/config must be an object/);
+    expect(() => parseConfig(config, 1e9)).toThrow(/ranks must be an integer from 1 to 65536/);
   });
 });
 

@@ -73,6 +73,12 @@ function requireRange(place: CallPlace, rule: FieldRule, tensor: EpTensor, commu
       },
     );
   }
+  if (buffer.disposed) {
+    throw callError(place, field, 'is memory that was disposed.', {
+      code: 'ERR_DISPOSED',
+      help: 'Dispose a buffer after its last use.',
+    });
+  }
   buffer.assertUsable();
   const isRows = rule.shape.at(-1) === 'H';
   const rowBytes = isRows ? tensor.shape.at(-1)! * dtypeBytes(dtype) : rowAlignment;

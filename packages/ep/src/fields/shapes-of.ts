@@ -4,6 +4,7 @@
 import { type DType, NcclExtError } from '@nccl-ext/core';
 import type { EpQuantization } from '@nccl-ext/core/contract';
 import type { EpSettings } from '../config/ep-settings.js';
+import { invalid, requireCount } from '../config/require-values.js';
 import { extentsOf } from './extents.js';
 import type { Extent, FieldRule } from './field-matrix.js';
 import { quantizationRules } from './quantization-rules.js';
@@ -32,6 +33,18 @@ export interface ForwardedRows {
   readonly scales?: { readonly dtype: DType; readonly perRow: number } | undefined;
 }
 
+function requireForwarded(
+  { dtype, scales }: ForwardedRows,
+  rows: readonly DType[],
+  scaleDTypes: readonly DType[],
+): void {
+  if (!rows.includes(dtype)) throw invalid('forward.dtype', `must be ${rows.join(' or ')}`, dtype);
+  if (scales === undefined) return;
+  if (!scaleDTypes.includes(scales.dtype))
+    throw invalid('forward.scales.dtype', `must be ${scaleDTypes.join(' or ')}`, scales.dtype);
+  requireCount('forward.scales.perRow', scales.perRow, 1);
+}
+
 /** Shapes by field; fields of scales are left out where the quantization has none. */
 export function shapesOf(
   settings: EpSettings,
@@ -49,7 +62,8 @@ export function shapesOf(
       },
     );
   }
-  const { block, scales } = quantizationRules[quantization];
+  const { block, scales, tokens, scaleDTypes } = quantizationRules[quantization];
+  if (quantization === 'forward') requireForwarded(forward!, tokens!, scaleDTypes);
   const extents = extentsOf(settings, request.rank, request.tokens);
   extents.set('N', request.rows);
   const perRow = block === undefined ? forward?.scales?.perRow : settings.hidden / block;

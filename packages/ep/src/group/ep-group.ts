@@ -7,7 +7,7 @@ import { Resource, requireObject, unwrap } from '@nccl-ext/core/extend';
 import { EpHandle } from '../handle/ep-handle.js';
 import { type HandleOptions, openHandle } from '../handle/open-handle.js';
 import type { ExpertLayer } from '../layer/expert-layer.js';
-import { type MoeLayer, moeLayer } from '../layer/moe-layer.js';
+import { type MoeLayer, moeLayer, requireExperts } from '../layer/moe-layer.js';
 import type { ClaimedMemory } from '../memory/claim-memory.js';
 import type { GroupCore } from './group-core.js';
 import { activeBytes, type EpMembership, ranksOf } from './membership.js';
@@ -66,7 +66,10 @@ export class EpGroup extends Resource {
    * @throws as `createHandle`.
    */
   layer<L extends EpLayout>(options: HandleOptions<L> & { readonly experts: ExpertLayer }): MoeLayer<L> {
-    return moeLayer(this.createHandle<L>(options), options.experts);
+    requireObject('options', options);
+    const { experts, ...handle } = options;
+    requireExperts(experts);
+    return moeLayer(this.createHandle<L>(handle), experts);
   }
 
   /** Who takes part, and how often that has changed. */

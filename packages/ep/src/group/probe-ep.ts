@@ -2,9 +2,10 @@
 // Whether a group can be made, asked before anything is allocated, for programs that would fall back to another configuration.
 
 import { NcclExtError } from '@nccl-ext/core';
-import type { EpLayout } from '@nccl-ext/core/contract';
+import { type EpLayout, epLayouts } from '@nccl-ext/core/contract';
 import { requireObject } from '@nccl-ext/core/extend';
 import type { EpConfig } from '../config/ep-config.js';
+import { invalid, requireCount } from '../config/require-values.js';
 import { type EpMemory, epMemory } from '../memory/ep-memory.js';
 
 /** What {@link probeEp} found. */
@@ -33,6 +34,9 @@ export interface ProbeOptions {
 export function probeEp(config: EpConfig, ranks: number, options: ProbeOptions = {}): EpProbe {
   requireObject('options', options);
   const { layout, handles = 1, availableBytes = Number.POSITIVE_INFINITY } = options;
+  if (layout !== undefined && !epLayouts.includes(layout))
+    throw invalid('layout', `must be ${epLayouts.join(' or ')}`, layout);
+  requireCount('handles', handles, 0);
   try {
     const memory = epMemory(config, ranks);
     const buffers = layout === undefined ? 0 : memory.layouts[layout].bytes;

@@ -92,6 +92,19 @@ describe.each(epLayouts)('%s', (layout) => {
     expect(handle.outputShapes('combine')).toEqual({ tokens: { dtype: 'bf16', shape: [batch, 128] } });
   });
 
+  it.each<[string, string, Record<string, unknown>]>([
+    ['operation', 'route', {}],
+    ['row', 'dispatch', { row: 20 }],
+    ['rows', 'dispatch', { rows: -1 }],
+    ['index', 'dispatch', { index: 'i16' }],
+    ['quantization', 'dispatch', { quantization: 'fp4' }],
+    ['forward.dtype', 'dispatch', { quantization: 'forward', forward: { dtype: 'i32' } }],
+  ])('says no shapes for a wrong %s', (field, operation, options) => {
+    expect(() => routed(layout).outputShapes(operation as 'dispatch', options)).toThrow(
+      expect.objectContaining({ code: 'ERR_INVALID_ARGUMENT', field }),
+    );
+  });
+
   it('refuses what is out of order', () => {
     const handle = handleOf(layout);
     const early = (call: () => void) =>

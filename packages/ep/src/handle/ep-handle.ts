@@ -110,6 +110,27 @@ export class EpHandle<L extends EpLayout = EpLayout> extends Resource {
     this.#order.combined(call.sendOnly);
   }
 
+  /**
+   * @internal Throws what route, dispatch and combine of one batch would throw for their arguments, before any of them is enqueued.
+   */
+  checkStep(
+    topkIdx: IndexTensor | undefined,
+    tokens: EpTensor | undefined,
+    rows: EpTensor,
+    options: {
+      readonly route: RouteOptions<L>;
+      readonly dispatch: DispatchOptions<L>;
+      readonly combine: CombineOptions<L>;
+    },
+  ): void {
+    this.#require('route');
+    this.#stream(options.route);
+    const { layout } = this;
+    const { tokens: batch } = routeCall(this.#core, layout, topkIdx, options.route);
+    dispatchCall(this.#core, layout, batch, tokens, options.dispatch as DispatchOptions<EpLayout>);
+    combineCall(this.#core, layout, batch, rows, options.combine as CombineOptions<EpLayout>);
+  }
+
   /** Ends the oldest open send of this handle: its outputs are there, and its inputs may change, once the stream has passed. */
   complete(
     this: [L] extends [HighThroughputLayout] ? never : EpHandle<L>,

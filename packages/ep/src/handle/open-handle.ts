@@ -4,6 +4,7 @@
 import { NcclExtError } from '@nccl-ext/core';
 import { type EpHandleHandle, type EpLayout, epLayouts } from '@nccl-ext/core/contract';
 import { describe, unwrap } from '@nccl-ext/core/extend';
+import { requireNames } from '../config/require-values.js';
 import type { GroupCore } from '../group/group-core.js';
 import { type ClaimedMemory, claimMemory } from '../memory/claim-memory.js';
 import type { EpMemorySource } from '../memory/memory-source.js';
@@ -28,6 +29,7 @@ export function openHandle(
   core: GroupCore,
   options: HandleOptions<EpLayout>,
 ): { readonly opened: OpenedHandle; readonly alignment: number } {
+  requireNames('the options of a handle', options, ['layout', 'alignment', 'memory']);
   const { layout, alignment = 1, memory = core.memory } = options;
   requireLayout(core, layout);
   requireAlignment(layout, alignment);

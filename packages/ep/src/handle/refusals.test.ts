@@ -4,9 +4,12 @@
 import type { EpLayout } from '@nccl-ext/core/contract';
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { EpConfig } from '../config/ep-config.js';
+import { EpGroup } from '../group/ep-group.js';
+import { claimNothing, fakeCore } from '../group/fake-core.test-util.js';
 import { allocateTensor, tensor } from '../tensor/tensor.js';
 import {
   comm,
+  config,
   dispatched,
   enqueued,
   handleOf,
@@ -297,7 +300,21 @@ describe('refuses before anything is enqueued', () => {
           ),
       ],
     ] as const;
-    for (const [code, call] of cases) expect(call).toThrow(expect.objectContaining({ code }));
+    for (const [code, call] of cases) {
+      const field = code === 'ERR_OVERLAP' ? 'out.tokens' : 'tokens';
+      expect(call).toThrow(expect.objectContaining({ code, field }));
+    }
+  });
+
+  it('options of handles that do not exist', () => {
+    const group = new EpGroup(fakeCore(comm, config).core, claimNothing());
+    for (const [message, options] of [
+      ['aligment is unknown in the options of a handle; did you mean alignment?', { aligment: 8 }],
+      ['hnadle is unknown in memory; did you mean handle?', { memory: { hnadle: () => comm.allocate(1) } }],
+    ] as const)
+      expect(() => group.createHandle({ layout: 'packed', ...options } as never)).toThrow(message);
+    expect(() => group.layer({ layout: 'flat', experts: {} as never })).toThrow(/experts.enqueue must be/);
+    expect(group.memory().handles).toBe(0);
   });
 
   it('an output below the fixed budget', () => {

@@ -107,6 +107,21 @@ describe('host experts', () => {
   });
 });
 
+it.each(epLayouts)('%s: a layer call that is wrong anywhere enqueues nothing', async (layout) => {
+  await world.run(async (comm) => {
+    const { layer, stream, call } = await open(comm, layout);
+    const wrong = { ...call, out: allocateTensor(comm, 'bf16', [sizes[comm.rank]!, hidden]) };
+    if (comm.rank === 0) {
+      expect(() => layer.enqueue(stream, wrong)).toThrow(/combine, .* out.tokens must be f32/);
+      expect(() => layer.enqueue(stream, { ...call, renormalise: true } as never)).toThrow(
+        /renormalise is unknown in the call of a layer; did you mean renormalize\?/,
+      );
+    }
+    layer.enqueue(stream, call);
+    await stream.synchronize();
+  });
+});
+
 it('layers end with their handles, and their buffers with them', async () => {
   await world.run(async (comm) => {
     const { layer, stream, call } = await open(comm, 'flat');

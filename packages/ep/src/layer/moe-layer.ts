@@ -3,7 +3,8 @@
 
 import { DeviceBuffer, type Stream } from '@nccl-ext/core';
 import type { EpLayout } from '@nccl-ext/core/contract';
-import { Resource, requireObject } from '@nccl-ext/core/extend';
+import { Resource, requireFunction, requireObject } from '@nccl-ext/core/extend';
+import { invalid, requireNames } from '../config/require-values.js';
 import type {
   CombineOptions,
   DispatchOptions,
@@ -11,7 +12,7 @@ import type {
   RouteOptions,
   WeightTensor,
 } from '../handle/call-options.js';
-import type { EpHandle } from '../handle/ep-handle.js';
+import { EpHandle } from '../handle/ep-handle.js';
 import type { EpTensor } from '../tensor/tensor.js';
 import type { ExpertLayer } from './expert-layer.js';
 import { allocateLayerBuffers, type LayerBuffers } from './layer-buffers.js';
@@ -64,13 +65,21 @@ export class MoeLayer<L extends EpLayout = EpLayout> extends Resource {
   enqueue(stream: Stream, call: LayerCall): void {
     this.assertUsable();
     requireObject('call', call);
+    requireNames('the call of a layer', call, ['tokens', 'topkIdx', 'weights', 'out', 'renormalize']);
     const { handle, buffers } = this;
     const { layout, localExperts } = handle;
     const { tokens, topkIdx, weights, out, renormalize = false } = call;
     const { rows, results } = buffers;
-    handle.route(topkIdx, routeOptions(layout, stream, weights, buffers) as RouteOptions<L>);
     const outputs = dispatchOutputs(layout, buffers);
-    handle.dispatch(tokens, { stream, weights, renormalize, out: outputs } as unknown as DispatchOptions<L>);
+    const options = {
+      route: routeOptions(layout, stream, weights, buffers) as RouteOptions<L>,
+      dispatch: { stream, weights, renormalize, out: outputs } as unknown as DispatchOptions<L>,
+      combine: { stream, out: { tokens: out } } as CombineOptions<L>,
+    };
+    // A call that is wrong further on must not leave a route behind, which the other ranks would meet alone.
+    handle.checkStep(topkIdx, tokens, results, options);
+    handle.route(topkIdx, options.route);
+    handle.dispatch(tokens, options.dispatch);
     this.#experts.enqueue({
       stream,
       layout,
@@ -84,7 +93,7 @@ export class MoeLayer<L extends EpLayout = EpLayout> extends Resource {
       topkWeights: buffers.topkWeights,
       out: results,
     });
-    handle.combine(results, { stream, out: { tokens: out } } as CombineOptions<L>);
+    handle.combine(results, options.combine);
   }
 
   protected override async release(): Promise<void> {
@@ -102,13 +111,20 @@ export function moeLayer<L extends EpLayout>(
   experts: ExpertLayer,
   buffers?: LayerBuffers,
 ): MoeLayer<L> {
-  requireObject('experts', experts);
+  if (!(handle instanceof EpHandle)) throw invalid('handle', 'must be a handle of createHandle', handle);
+  requireExperts(experts);
   if (buffers !== undefined) return new MoeLayer(handle, experts, buffers, []);
   const made = allocateLayerBuffers(handle);
   const own = Object.values(made).flatMap((tensor?: EpTensor) =>
     tensor?.buffer instanceof DeviceBuffer ? [tensor.buffer] : [],
   );
   return new MoeLayer(handle, experts, made, own);
+}
+
+/** Throws ERR_INVALID_ARGUMENT unless `experts` can be plugged in. */
+export function requireExperts(experts: unknown): asserts experts is ExpertLayer {
+  requireObject('experts', experts);
+  requireFunction('experts.enqueue', (experts as Partial<ExpertLayer>).enqueue);
 }
 
 function routeOptions(

@@ -4,6 +4,7 @@
 import { type BufferRange, type Communicator, DeviceBuffer, NcclExtError } from '@nccl-ext/core';
 import { type EpRange, epAlignment } from '@nccl-ext/core/contract';
 import { backendOf, bufferHandleOf, check, describe, rankHandleOf, unwrap } from '@nccl-ext/core/extend';
+import { requireNames } from '../config/require-values.js';
 import type { EpMemorySource, EpPurpose } from './memory-source.js';
 
 export interface ClaimedMemory {
@@ -44,6 +45,7 @@ function ask(
     if (typeof source.allocate !== 'function') throw wrong('memory.allocate', 'must be a function.');
     return source.allocate(bytes, purpose);
   }
+  requireNames('memory', source, ['group', 'handle']);
   if (purpose === 'group') return source.group;
   if (source.handle !== undefined && typeof source.handle !== 'function')
     throw wrong('memory.handle', 'must be a function.');

@@ -3,7 +3,7 @@
 
 import type { EpReplicaRule } from '@nccl-ext/core/contract';
 import { requireObject } from '@nccl-ext/core/extend';
-import type { ExpertPlacement } from '../config/expert-map.js';
+import { type ExpertPlacement, mostExperts, mostRanks } from '../config/expert-map.js';
 import { invalid, requireCount, requireList } from '../config/require-values.js';
 
 export interface PlaceInput {
@@ -38,8 +38,8 @@ export function placeExperts(input: PlaceInput): PlacedExperts {
   requireObject('input', input);
   const { load, ranks, slotsPerRank, replicaRule } = input;
   requireList('load', load);
-  requireCount('ranks', ranks, 1);
-  requireCount('slotsPerRank', slotsPerRank, 1);
+  requireCount('ranks', ranks, 1, mostRanks);
+  requireCount('slotsPerRank', slotsPerRank, 1, Math.floor(mostExperts / ranks));
   const count = load.length;
   requireCount('load.length', count, 1, ranks * slotsPerRank);
   for (let expert = 0; expert < count; expert++) {

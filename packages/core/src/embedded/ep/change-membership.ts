@@ -56,8 +56,9 @@ export async function changeMembership(
 export function applyMembers(state: BackendState, shared: SharedEpGroup, active: Uint8Array): number {
   const { ranks } = shared.groups[0]!.owner.world.options;
   const view = tables(state, shared, ranks);
-  for (let rank = 0; rank < ranks; rank++) Atomics.store(view.active, rank, active[rank]!);
+  // The epoch first: who sees a new member while it works for the old epoch sees the new one, too, and leaves.
   const epoch = Atomics.add(view.epoch, 0, 1) + 1;
+  for (let rank = 0; rank < ranks; rank++) Atomics.store(view.active, rank, active[rank]!);
   for (const group of shared.groups) {
     const { rank } = group.owner;
     if (active[rank] !== 1) continue;

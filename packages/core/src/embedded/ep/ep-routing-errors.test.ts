@@ -4,10 +4,10 @@
 import { describe, expect, it } from 'vitest';
 import type { EpLayout } from '../../contract/index.js';
 import { code, error, inWorld, ok, type TestWorld, value } from '../harness.test-util.js';
-import { checkDispatched, enqueueStep, routeCall } from './ep-calls.test-util.js';
+import { checkDispatched, dispatchCall, enqueueStep, routeCall } from './ep-calls.test-util.js';
 import { combineStep } from './ep-combine.test-util.js';
 import { random } from './ep-data.test-util.js';
-import { EpWorld, placementOf, type Shape } from './ep-world.test-util.js';
+import { EpWorld, placementOf, rowBytesOf, type Shape } from './ep-world.test-util.js';
 
 const shape: Shape = { ranks: 3, experts: 6, topK: 2, hidden: 16, dtype: 'f32', maxTokens: 4 };
 const rules = { placement: placementOf(shape) };
@@ -71,6 +71,31 @@ describe.each([
       await works(world, layout, handles);
     });
   });
+});
+
+it.each(['expert-major', 'flat'] as const)('names an id of 64 bits as it is, in %s', async (layout) => {
+  for (const id of [2n ** 31n, 2n ** 32n, -(2n ** 40n)])
+    await inGroup(async (world, test) => {
+      world.handles(layout).forEach((handle, rank) => {
+        const ids = world.put(rank, BigInt64Array.of(0n, rank === 1 ? id : 1n));
+        const topkIdx = { ...ids, entryBytes: 8 } as const;
+        ok(
+          test.runtime,
+          world.ep.enqueueRoute(handle, world.streams[rank]!, routeCall({ tokens: 1, topkIdx })),
+        );
+        if (layout === 'flat') return;
+        const call = dispatchCall(shape, {
+          tokens: world.allocate(rank, rowBytesOf(shape)),
+          topkWeights: world.allocate(rank, 8),
+          outTokens: world.allocate(rank, world.local(rank) * 3 * shape.maxTokens * rowBytesOf(shape)),
+          outRows: world.local(rank) * 3 * shape.maxTokens,
+        });
+        ok(test.runtime, world.ep.enqueueDispatch(handle, world.streams[rank]!, call));
+      });
+      const outcomes = await world.synchronize();
+      expect(error(outcomes[1]!)).toMatchObject({ code: code('ERR_ROUTING'), seen: Number(id) });
+      expect(error(outcomes[0]!).detail).toContain(`names expert ${id}`);
+    });
 });
 
 it('reads ids of 64 bits', async () => {

@@ -15,7 +15,7 @@ export function takeSnapshot(ep: Ep): void {
   setState(counts, 'tokens', tokens);
   setState(counts, 'epoch', ep.epoch);
   const experts = intsAt(spaces, call[callWord.experts]!, tokens * group.topK);
-  const bad = tokens === 0 ? undefined : mapIds(ep, experts, liveReplicas(group), rank);
+  const bad = tokens === 0 ? undefined : mapIds(ep, experts, liveReplicas(ep), rank);
   if (bad !== undefined) {
     setState(counts, 'state', handleStates.indexOf('refused'));
     setState(counts, 'token', bad.token);
@@ -50,7 +50,7 @@ function mapIds(ep: Ep, experts: Int32Array, live: LiveReplicas, source: number)
       continue;
     }
     if (id < 0 || id >= group.experts || group.stamps[id] === group.stamp)
-      return { token, position: at % topK, id: Math.max(-(2 ** 31), Math.min(id, 2 ** 31 - 1)) };
+      return { token, position: at % topK, id };
     group.stamps[id] = group.stamp;
     experts[at] = replicaOf(group, live, id, source, token);
   }
@@ -71,8 +71,8 @@ function replicaOf(group: EpGroup, live: LiveReplicas, id: number, source: numbe
   return live.physical[first + ((source + token) % count)]!;
 }
 
-function liveReplicas(group: EpGroup): LiveReplicas {
-  const epoch = Atomics.load(group.epoch, 0);
+/** Of the operation's epoch: the group's may have changed since the operation was let in. */
+function liveReplicas({ group, epoch }: Ep): LiveReplicas {
   if (group.live?.epoch === epoch) return group.live;
   const start = new Int32Array(group.experts + 1);
   const physical: number[] = [];

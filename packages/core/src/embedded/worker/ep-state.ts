@@ -87,13 +87,14 @@ export function countsOf(ep: Ep): Counts {
 }
 
 export function getState(counts: Counts, word: keyof typeof stateWord): number {
-  return counts.words[stateIndex(counts, word)]!;
+  const at = stateIndex(counts, word);
+  return counts.words[at + 1]! * 2 ** 32 + (counts.words[at]! >>> 0);
 }
 
 export function setState(counts: Counts, word: keyof typeof stateWord, value: number): void {
   const at = stateIndex(counts, word);
   counts.words[at] = value;
-  counts.words[at + 1] = value < 0 ? -1 : 0;
+  counts.words[at + 1] = Math.floor(value / 2 ** 32);
 }
 
 function stateIndex({ experts, ranks }: Counts, word: keyof typeof stateWord): number {
