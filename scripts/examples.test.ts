@@ -39,7 +39,7 @@ const printed: Record<string, string> = {
 };
 
 describe('docs/examples', () => {
-  it.each(readdirSync(folder).filter((file) => file.endsWith('.mjs')))(
+  it.each(readdirSync(folder).filter((name) => name.endsWith('.mjs')))(
     '%s runs and prints what is promised',
     (file) => {
       const output = execFileSync(process.execPath, [join(folder, file)], {

@@ -25,7 +25,9 @@ import { root } from './lib.mjs';
 const maxBytes = 60_000_000;
 /** Compute capability of the GPUs it is carried to. */
 const architecture = 90;
-const packages = ['core', 'm2n', 'ep', 'conformance', 'cli', 'cuda13'];
+const backend = argv[2] ?? 'cuda13';
+if (!['cuda12', 'cuda13'].includes(backend)) throw new Error(`no backend ${backend}: cuda12 or cuda13`);
+const packages = ['core', 'm2n', 'ep', 'conformance', 'cli', backend];
 /** Packages of others that ours import, and who imports them. */
 const modules = { zod: 'core', citty: 'cli' };
 /** Read by tests/node/binding.test.mjs. */

@@ -28,6 +28,7 @@ enum class ErrorCode : std::int32_t {
   kRankLost = 15,
   kInternal = 16,
   kBusy = 17,
+  kHostCall = 18,
   kBackendConflict = 32,
   kBackendMissing = 33,
   kBackendVersion = 34,
@@ -53,6 +54,10 @@ enum class ErrorCode : std::int32_t {
   kRules = 74,
   kVerify = 75,
   kTorn = 76,
+  kRouting = 96,
+  kOverflow = 97,
+  kContexts = 98,
+  kMembership = 99,
 };
 
 // core/src/contract/device-records.ts: operations that records name.

@@ -36,8 +36,6 @@ export function streamHandleOf(stream: Stream, owner: Communicator): StreamHandl
   return requireOwn(stream, 'stream', streamKind, owner).backendHandle;
 }
 
-const streamKind = { type: Stream, name: 'a stream', madeBy: 'communicator.createStream' } as const;
-
 export { dtypeCode } from './dtype/dtype.js';
 export { requireArray, requireFunction, requireObject, requireText } from './errors/require-kind.js';
 export { describe } from './mesh/require-integer.js';

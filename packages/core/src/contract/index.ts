@@ -4,6 +4,8 @@
 export type { Backend, BackendInfo, BackendName } from './backend.js';
 export { contractVersion } from './backend.js';
 export type { BuildInfo, CudaPackage, LoadOptions, Probe, ProbedDevice } from './cuda-package.js';
+export type { RecordField } from './device-records.js';
+export { deviceOps, deviceRecordBytes, deviceStatusFields, rankWordsFields } from './device-records.js';
 export type {
   EpCombineCall,
   EpCounter,

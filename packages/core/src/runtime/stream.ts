@@ -137,7 +137,7 @@ export class Stream extends Resource {
    */
   callHost(run: () => void | Promise<void>): void {
     requireFunction('run', run);
-    check(this.#runtime, this.#runtime.enqueueHostCall(this.handle, run));
+    check(this.#runtime, this.#runtime.enqueueHostCall(this.backendHandle, run));
   }
 
   /**

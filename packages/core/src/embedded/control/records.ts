@@ -8,7 +8,7 @@ export const recordBytes: number = recordWords * 8;
 /**
  * Operations and their arguments, which follow the number in the record:
  * copy(destination, source, bytes), fill(destination, bytes, value), host(call), record(cell, generation, slot),
- * wait(cell, generation, slot, rank), barrier(), graph(region, length, parameters), transfer(region),
+ * wait(cell, generation, slot, owner), barrier(), graph(region, length, parameters), transfer(region),
  * ep(call, slot of the epoch, 1 when it completes a send).
  *
  * `slot` is -1 in a stream. In a graph it says which parameter of the launch is added to `generation`: a graph holds

@@ -10,7 +10,7 @@ export async function disposeHandle(state: BackendState, handle: number): Promis
   const object = state.owned('epHandle', handle, 'disposeEpHandle');
   if (isError(object)) return failed(object);
   const { world, rank } = object.owner;
-  world.sweep();
+  world.crew.sweep();
   const user =
     object.graphs > 0
       ? 'a graph'

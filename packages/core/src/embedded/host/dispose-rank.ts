@@ -21,10 +21,12 @@ export async function disposeRankState(state: BackendState, rank: RankState): Pr
   // Its host calls end now; its streams may still stand still until the deadline.
   rank.gate.stop(false);
   world.leaveMeetings(rank.rank, gone, 'disposed');
+  // What was split from it goes first: its streams may wait for events of this rank.
+  await Promise.all([...rank.children].map((child) => (child.disposal ??= disposeRankState(state, child))));
   for (const stream of streamsOf(rank)) abandonCapture(stream);
   await drained(rank);
   world.setRankWord(rank.rank, rankWord.lost, 1);
-  if (world.failure !== undefined) await world.leave();
+  if (world.failure !== undefined) await world.crew.leave();
   const order = ['transfer', 'graph', 'epHandle', 'epGroup', 'event', 'stream', 'window', 'buffer'] as const;
   for (const kind of order) {
     for (const object of [...rank.objects]) if (object.kind === kind) await freeObject(state, object);

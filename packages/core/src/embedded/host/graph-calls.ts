@@ -85,7 +85,7 @@ export function graphCalls(state: BackendState): GraphCalls {
 export function freeGraphState(state: BackendState, graph: GraphState): void {
   const { world } = graph.owner;
   releaseContexts(graph.capture);
-  world.defer(
+  world.crew.defer(
     () => isIdle(graph.uses),
     () => {
       state.arena.release(graph.region);

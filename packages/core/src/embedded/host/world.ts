@@ -3,8 +3,14 @@
 
 import type { ErrorRecord } from '../../contract/index.js';
 import { isReached, wantMessage } from '../control/event-cell.js';
-import { wake } from '../control/wake.js';
-import { rankEntry, rankWord, streamWord, worldBytes, worldWord } from '../control/world-layout.js';
+import {
+  maxSplits,
+  rankEntry,
+  rankWord,
+  streamWord,
+  worldBytes,
+  worldWord,
+} from '../control/world-layout.js';
 import type { SharedEpGroup } from '../ep/ep-objects.js';
 import { offsetOf } from '../memory/address.js';
 import type { Arena } from '../memory/arena.js';
@@ -91,8 +97,8 @@ export class World {
   /** Lets the workers go and frees the region; nothing of the world may be in use. */
   async close(): Promise<void> {
     this.#pendingCalls.clear();
-    await this.leave();
-    while (this.#deferred.length > 0) this.#deferred.pop()!.free();
+    if (this.crew.root.address === this.address) await this.crew.close();
+    else if (this.#place !== undefined) await this.crew.dismiss(this.#place);
     this.arena.release(this.address);
   }
 
@@ -280,22 +286,6 @@ export class World {
     } catch (cause) {
       return defect(cause, rank);
     }
-  }
-
-  #onDeath(cause: Error): void {
-    this.failure ??= errorRecord(
-      'ERR_INTERNAL',
-      'worker',
-      `a worker thread of the embedded backend died: ${cause.message}`,
-      {
-        help: 'Dispose the world and make a new one; please report what led to this.',
-      },
-    );
-    Atomics.store(this.space.i32, this.base + worldWord.closing, 1);
-    this.wake();
-    this.rendezvous.fail(this.failure);
-    for (const { meeting } of this.epGroups) meeting.fail(this.failure);
-    for (const settle of [...this.#failListeners]) settle();
   }
 }
 
