@@ -201,6 +201,14 @@ Napi::Value enqueueDownload(Info info) {
   });
 }
 
+// A launch that waits for JavaScript would hold a hardware queue in which a peer's kernel may stand.
+Napi::Value enqueueHostCall(Info info) {
+  return withStatus(info, [](Runtime&) {
+    return Status(fail(ErrorCode::kUnsupported, "callHost", "the GPU backends run no JavaScript in stream order")
+                      .helped("Launch a kernel of your own with kernel.launch, or synchronize the stream first."));
+  });
+}
+
 Napi::Value enqueueBarrier(Info info) {
   return withStatus(info, [&](Runtime& runtime) { return runtime.enqueueBarrier(integerOf(info[0])); });
 }
@@ -243,6 +251,7 @@ constexpr Binding kBindings[] = {
     {"enqueueUpload", enqueueUpload},        // (stream, buffer, byteOffset, host) => Status
     {"enqueueDownload", enqueueDownload},    // (stream, host, buffer, byteOffset) => Status
     {"enqueueBarrier", enqueueBarrier},      // (stream) => Status
+    {"enqueueHostCall", enqueueHostCall},    // (stream, call) => Status
 };
 
 }  // namespace

@@ -193,6 +193,10 @@ function userOf(buffer: BufferState): string | undefined {
   if (buffer.windows > 0) return 'a window';
   if (buffer.transfers > 0) return 'a transfer';
   if (buffer.groups > 0) return 'a group, a handle or an open send';
+  return workOn(buffer);
+}
+
+function workOn(buffer: BufferState): string | undefined {
   if (buffer.graphs > 0) return 'a graph';
   return isIdle(buffer.uses) ? undefined : 'queued work';
 }
