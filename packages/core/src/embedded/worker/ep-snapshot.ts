@@ -30,6 +30,9 @@ export function takeSnapshot(ep: Ep): void {
   setState(counts, 'state', handleStates.indexOf('routed'));
 }
 
+/** Beyond it a number is not exact; such an id is reported as this one. */
+const largestId = Number.MAX_SAFE_INTEGER;
+
 interface BadId {
   readonly token: number;
   readonly position: number;
@@ -50,7 +53,7 @@ function mapIds(ep: Ep, experts: Int32Array, live: LiveReplicas, source: number)
       continue;
     }
     if (id < 0 || id >= group.experts || group.stamps[id] === group.stamp)
-      return { token, position: at % topK, id };
+      return { token, position: at % topK, id: Math.max(-largestId, Math.min(id, largestId)) };
     group.stamps[id] = group.stamp;
     experts[at] = replicaOf(group, live, id, source, token);
   }
