@@ -69,6 +69,18 @@ describe('agreement', () => {
       expect(error).toMatchObject({ code: 'ERR_DISAGREEMENT', field, peer: 1 });
   });
 
+  it('keeps no handle of a layer whose buffers do not fit', async () => {
+    await world.run(async (comm) => {
+      const group = await createEpGroup(comm, { ...config, hidden: 2 ** 30, maxTokensPerRank: 2 ** 14 });
+      const experts = { enqueue: () => undefined };
+      expect(() => group.layer({ layout: 'flat', experts })).toThrow(
+        expect.objectContaining({ code: 'ERR_OUT_OF_MEMORY' }),
+      );
+      expect(group.memory().handles).toBe(0);
+      await group.dispose();
+    });
+  });
+
   it('refuses everywhere what one rank refuses, and works afterwards', async () => {
     const [zero, one, two] = await attempts(({ rank }) => (rank === 1 ? { ...config, hidden: 3 } : config));
     expect(one).toMatchObject({ code: 'ERR_INVALID_ARGUMENT', field: 'hidden' });

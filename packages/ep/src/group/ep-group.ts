@@ -67,9 +67,16 @@ export class EpGroup extends Resource {
    */
   layer<L extends EpLayout>(options: HandleOptions<L> & { readonly experts: ExpertLayer }): MoeLayer<L> {
     requireObject('options', options);
-    const { experts, ...handle } = options;
+    const { experts, ...handleOptions } = options;
     requireExperts(experts);
-    return moeLayer(this.createHandle<L>(handle), experts);
+    const handle = this.createHandle<L>(handleOptions);
+    try {
+      return moeLayer(handle, experts);
+    } catch (error) {
+      // Nothing uses it, so that nothing can keep it from ending.
+      void handle.dispose();
+      throw error;
+    }
   }
 
   /** Who takes part, and how often that has changed. */

@@ -6,6 +6,7 @@ import { errorRecord, isError } from '../host/errors.js';
 import type { BufferState, RankState } from '../host/objects.js';
 import { type BackendState, checkRange, foreign } from '../host/state.js';
 import type { CounterWords } from './ep-words.js';
+import { overlapsReserved } from './reserved-memory.js';
 
 /** Rows start at multiples of this, as the vectors of devices do. */
 const rowAlignment = 16;
@@ -44,7 +45,8 @@ export class CallRanges {
     const wrong = isError(buffer)
       ? buffer
       : (foreign(buffer, this.#rank, this.#op) ??
-        checkRange(this.#op, name, range.byteOffset, bytes, buffer.bytes));
+        checkRange(this.#op, name, range.byteOffset, bytes, buffer.bytes) ??
+        overlapsReserved(this.#rank, this.#op, name, buffer, range.byteOffset, bytes));
     if (wrong !== undefined) {
       this.error ??= { ...wrong, rank: this.#rank.rank };
       return;

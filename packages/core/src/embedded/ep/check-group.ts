@@ -18,6 +18,7 @@ import {
 import { checkInteger, errorRecord, isError } from '../host/errors.js';
 import type { BufferState, RankState } from '../host/objects.js';
 import { type BackendState, checkRange, foreign } from '../host/state.js';
+import { overlapsReserved } from './reserved-memory.js';
 
 /** Ids and rows are 32-bit integers on devices. */
 const maxInt = 2 ** 31 - 1;
@@ -142,7 +143,8 @@ export function memoryOf(
       op,
       `memory starts at byte ${range.byteOffset}, which must be a multiple of ${epAlignment}`,
     );
-  return buffer;
+  const taken = overlapsReserved(rank, op, 'memory', buffer, range.byteOffset, bytes);
+  return taken ?? buffer;
 }
 
 export function invalid(rank: RankState, op: string, detail: string): ErrorRecord {

@@ -4,13 +4,35 @@
 import { expect, it } from 'vitest';
 import { code, error, inWorld, ok, refused, value } from '../harness.test-util.js';
 import { processArena } from '../memory/arena.js';
-import { checkDispatched, dispatchCall, enqueueStep, freeSteps } from './ep-calls.test-util.js';
+import { checkDispatched, dispatchCall, enqueueStep, freeSteps, routeCall } from './ep-calls.test-util.js';
 import { combineStep } from './ep-combine.test-util.js';
 import { random } from './ep-data.test-util.js';
-import { EpWorld, placementOf, type Shape } from './ep-world.test-util.js';
+import { absentCounter, EpWorld, handleLayout, placementOf, type Shape } from './ep-world.test-util.js';
 
 const shape: Shape = { ranks: 2, experts: 4, topK: 2, hidden: 16, dtype: 'bf16', maxTokens: 3 };
 const rules = { placement: placementOf(shape) };
+
+it('keeps the memory of groups and handles apart from each other and from tensors', async () => {
+  await inWorld(2, {}, async (test) => {
+    const world = await EpWorld.open(test, shape);
+    const { ep, groups } = world;
+    const sections = handleLayout(shape, 2);
+    const memory = world.allocate(0, 4096);
+    const open = (byteOffset: number) =>
+      ep.createEpHandle(groups[0]!, {
+        layout: 'flat',
+        alignment: 1,
+        memory: { ...memory, byteOffset },
+        sections,
+      });
+    const handle = value(open(0));
+    expect(error(open(256))).toMatchObject({ code: code('ERR_OVERLAP'), rank: 0 });
+    value(open(1024));
+    const call = routeCall({ tokens: 0, topkIdx: absentCounter, total: { ...memory, entryBytes: 4 } });
+    const record = refused(test.runtime, ep.enqueueRoute(handle, world.streams[0]!, call), 'ERR_OVERLAP');
+    expect(record.detail).toContain('total of route lies in memory that a handle');
+  });
+});
 
 it('keeps buffers, handles and groups busy while they are used', async () => {
   await inWorld(2, { timeoutMs: 3000 }, async (test) => {
