@@ -201,12 +201,8 @@ Napi::Value enqueueDownload(Info info) {
   });
 }
 
-// A launch that waits for JavaScript would hold a hardware queue in which a peer's kernel may stand.
 Napi::Value enqueueHostCall(Info info) {
-  return withStatus(info, [](Runtime&) {
-    return Status(fail(ErrorCode::kUnsupported, "callHost", "the GPU backends run no JavaScript in stream order")
-                      .helped("Launch a kernel of your own with kernel.launch, or synchronize the stream first."));
-  });
+  return withStatus(info, [&](Runtime& runtime) { return runtime.enqueueHostCall(integerOf(info[0])); });
 }
 
 Napi::Value enqueueBarrier(Info info) {

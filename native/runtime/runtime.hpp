@@ -135,6 +135,8 @@ class Runtime {
   int queued(Handle stream);
   void synchronize(Handle stream, DoneStatus done);
   Status enqueueBarrier(Handle stream);
+  // Always refused; a call that waits for JavaScript would hold a hardware queue in which a peer's kernel may stand.
+  Status enqueueHostCall(Handle stream);
 
   // foreign_streams.cc
   Outcome<Handle> wrapStream(Handle rank, std::uint64_t address);

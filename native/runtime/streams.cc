@@ -112,6 +112,15 @@ void Runtime::synchronize(Handle handle, DoneStatus done) {
   });
 }
 
+Status Runtime::enqueueHostCall(Handle handle) {
+  constexpr const char* kOp = "callHost";
+  Outcome<Stream> stream = streamOf(handle, kOp);
+  if (!stream) return stream.error();
+  return fail(ErrorCode::kUnsupported, kOp, "the GPU backends run no JavaScript in stream order")
+      .ofRank(stream.value()->owner->rank)
+      .helped("Launch a kernel of your own with kernel.launch, or synchronize the stream first.");
+}
+
 Status Runtime::enqueueBarrier(Handle handle) {
   constexpr const char* kOp = "barrier";
   Outcome<Stream> found = streamOf(handle, kOp);

@@ -56,6 +56,18 @@ describe('the runtime object', () => {
     });
   });
 
+  it('refuses to run JavaScript in stream order', async () => {
+    await withRanks(1, async (runtime, [rank]) => {
+      const stream = take(runtime.createStream(rank));
+      assert.equal(
+        runtime.enqueueHostCall(stream, () => {}),
+        codes.unsupported,
+      );
+      assert.match(runtime.lastError().help, /kernel\.launch/);
+      assert.equal(runtime.freeStream(stream), 0);
+    });
+  });
+
   it('settles what is pending with ERR_DISPOSED when it is disposed', async () => {
     const backend = addon.createBackend('0.0.0');
     const { runtime } = backend;
