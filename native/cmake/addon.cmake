@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # The addon of one CUDA major: static cudart, no libcuda, no NCCL, nothing exported but Node-API's entry points.
-add_node_addon(nccl_ext ${NCCL_EXT_CUDA} ${NCCL_SOURCES} ${RUNTIME_SOURCES} ${KERNEL_SOURCES} ${NODE_SOURCES})
+add_node_addon(nccl_ext ${NCCL_EXT_CUDA} ${NCCL_SOURCES} ${RUNTIME_SOURCES} ${M2N_SOURCES} ${KERNEL_SOURCES} ${NODE_SOURCES})
 set_target_properties(nccl_ext PROPERTIES
   CUDA_STANDARD 17 CUDA_STANDARD_REQUIRED ON CUDA_EXTENSIONS OFF
   CUDA_RUNTIME_LIBRARY Static

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Every source by name, so that a file that is not listed is not built.
 set(NCCL_SOURCES nccl/comm.cc nccl/loader.cc nccl/search.cc)
+set(M2N_SOURCES
+  m2n/move_table.cc)
 set(RUNTIME_SOURCES
   runtime/buffers.cc
   runtime/copies.cc

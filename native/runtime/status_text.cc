@@ -16,6 +16,8 @@ std::string nameOf(DeviceOp op) {
       return "upload";
     case DeviceOp::kDownload:
       return "download";
+    case DeviceOp::kTransfer:
+      return "transfer";
     case DeviceOp::kKernel:
     case DeviceOp::kNone:
       break;
@@ -72,6 +74,11 @@ ErrorRecord recordOf(const DeviceStatus& status, int rank, const std::string& si
     detail = self + " was aborted before " + op + " was done";
   } else if (code == ErrorCode::kPoisoned) {
     detail = op + skippedText(status) + ": " + self + " is unusable since " + since;
+  } else if (code == ErrorCode::kVerify) {
+    // A transfer's record has the tensor and the stage where others count ranks.
+    detail = "tensor " + std::to_string(status.missing / 2) + (status.missing % 2 == 0 ? " as sent by " : " as forwarded by ") +
+             peer + " arrived on " + self + " with other bytes";
+    help = "Send it again; if that fails too, suspect memory or a program that writes to the destination.";
   } else if (code == ErrorCode::kKernel || code == ErrorCode::kInvalidArgument || code == ErrorCode::kOutOfBounds) {
     const std::string about = status.peer >= 0 ? " about " + peer : "";
     detail = "a kernel of " + self + " reported an error" + about + ": it expected " + std::to_string(status.expected) +

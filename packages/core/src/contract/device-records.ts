@@ -14,7 +14,16 @@ export interface RecordField {
 export const deviceRecordBytes = 64;
 
 /** Operations that records name, by number. New ones are appended: both sides of a running world hold these numbers. */
-export const deviceOps = ['none', 'barrier', 'kernel', 'copy', 'fill', 'upload', 'download'] as const;
+export const deviceOps = [
+  'none',
+  'barrier',
+  'kernel',
+  'copy',
+  'fill',
+  'upload',
+  'download',
+  'transfer',
+] as const;
 
 /** The error record of a stream or graph. */
 export const deviceStatusFields: readonly RecordField[] = [

@@ -69,6 +69,7 @@ enum class DeviceOp : std::int32_t {
   kFill = 4,
   kUpload = 5,
   kDownload = 6,
+  kTransfer = 7,
 };
 
 // The error record of a stream or graph, in pinned memory.
