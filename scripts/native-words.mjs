@@ -13,12 +13,12 @@ const rules = [
     use: 'publish, observe or peek',
   },
   { word: /\b__threadfence\w*/, in: /./, only: /^$/, use: 'publish and observe' },
-  { word: /\bvolatile\b/, in: /./, only: /^runtime\/ptx\.cuh$/, use: 'publish, observe or peek' },
-  { word: /\basm\b/, in: /./, only: /^runtime\/ptx\.cuh$/, use: 'a function of runtime/ptx.cuh' },
+  { word: /\bvolatile\b/, in: /./, only: /^runtime\/(bulk_)?ptx\.cuh$/, use: 'publish, observe or peek' },
+  { word: /\basm\b/, in: /./, only: /^runtime\/(bulk_)?ptx\.cuh$/, use: 'a function of runtime/ptx.cuh' },
   {
     word: /\b__CUDA_ARCH__\b/,
     in: /./,
-    only: /^runtime\/(arch|ptx)\.cuh$/,
+    only: /^runtime\/(arch|ptx|bulk_ptx)\.cuh$/,
     use: 'a constant of runtime/arch.cuh',
   },
   {

@@ -50,6 +50,7 @@ target_compile_features(nccl_ext_host PUBLIC cxx_std_17)
 set_target_properties(nccl_ext_host PROPERTIES POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden)
 
 add_executable(host_tests
+  tests/host/bundle_moves_test.cc
   tests/host/descriptor_test.cc
   tests/host/driver_test.cc
   tests/host/foreign_streams_test.cc
@@ -63,6 +64,7 @@ add_executable(host_tests
   tests/host/share_memory_test.cc
   tests/host/split_test.cc
   tests/host/streams_test.cc
+  tests/host/transfer_protocol_test.cc
   tests/host/windows_test.cc
   tests/host/wrap_memory_test.cc
   tests/support/main.cc)

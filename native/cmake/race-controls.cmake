@@ -4,9 +4,14 @@
 
 # Tests that write plain data before a release and read it after the acquire. Each must fail on its own.
 set(RACE_TESTS
-  tests/host/protocol_test.cc)
+  tests/host/protocol_test.cc
+  tests/host/transfer_protocol_test.cc)
 set(RACE_FILTERS
-  Barrier.MakesWhatWasWrittenBeforeVisibleAfterAcrossTheWrap)
+  Barrier.MakesWhatWasWrittenBeforeVisibleAfterAcrossTheWrap
+  Transfer.WritesOnlyBetweenGrantAndArrivalAcrossTheWrap)
+# Of countIn, which is both ends of an edge.
+set(RACE_FILTERS_acq_rel
+  Transfer.WritesOnlyBetweenGrantAndArrivalAcrossTheWrap)
 # What they link; compiled anew, because functions of the header are inline.
 set(RACE_SOURCES
   runtime/status_text.cc)
@@ -14,7 +19,7 @@ set(RACE_SOURCES
 file(READ runtime/shared/sync.hpp sync_header)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS runtime/shared/sync.hpp)
 
-function(add_race_control order)
+function(add_race_control order filters)
   set(target weak_${order}_tests)
   set(include "${CMAKE_BINARY_DIR}/weak-${order}")
   string(REPLACE "memory_order_${order}" "memory_order_relaxed" weak "${sync_header}")
@@ -26,12 +31,13 @@ function(add_race_control order)
   target_include_directories(${target} BEFORE PRIVATE "${include}")
   target_link_libraries(${target} PRIVATE nccl_ext_settings GTest::gtest_main)
   target_compile_features(${target} PRIVATE cxx_std_17)
-  foreach(filter ${RACE_FILTERS})
+  foreach(filter ${filters})
     add_test(NAME race_control.${order}.${filter} COMMAND ${target} --gtest_filter=${filter})
     set_tests_properties(race_control.${order}.${filter} PROPERTIES
       PASS_REGULAR_EXPRESSION "WARNING: ThreadSanitizer: data race" TIMEOUT 120)
   endforeach()
 endfunction()
 
-add_race_control(release)
-add_race_control(acquire)
+add_race_control(release "${RACE_FILTERS}")
+add_race_control(acquire "${RACE_FILTERS}")
+add_race_control(acq_rel "${RACE_FILTERS_acq_rel}")

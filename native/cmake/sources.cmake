@@ -2,7 +2,11 @@
 # Every source by name, so that a file that is not listed is not built.
 set(NCCL_SOURCES nccl/comm.cc nccl/loader.cc nccl/search.cc)
 set(M2N_SOURCES
-  m2n/move_table.cc)
+  m2n/bundle_moves.cc
+  m2n/move_shape.cc
+  m2n/move_table.cc
+  m2n/program_image.cc
+  m2n/tile_bundles.cc)
 set(RUNTIME_SOURCES
   runtime/buffers.cc
   runtime/copies.cc
@@ -48,5 +52,5 @@ set(RUNTIME_SOURCES
   runtime/wire.cc
   runtime/worker.cc
   runtime/worlds.cc)
-set(KERNEL_SOURCES runtime/barrier.cu runtime/moves.cu)
+set(KERNEL_SOURCES m2n/transfer.cu runtime/barrier.cu runtime/moves.cu)
 set(NODE_SOURCES node/addon.cc node/bind_foreign.cc node/bind_kernels.cc node/bind_runtime.cc node/convert.cc node/session.cc)

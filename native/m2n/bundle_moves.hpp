@@ -43,6 +43,6 @@ struct StageProgram {
 
 // The moves are checked: transforms are 0 or convert between dtypes of kDTypeBytes that isCastable (core/src/dtype) allows, and
 // every byte lies in memory, so that nothing overflows. Moves without a byte are dropped.
-StageProgram bundleMoves(std::vector<Move> moves, const StageLimits& limits);
+StageProgram bundleMoves(const std::vector<Move>& moves, const StageLimits& limits);
 
 }  // namespace nccl_ext

@@ -65,9 +65,6 @@ __global__ void __launch_bounds__(kMaxThreads) barrierKernel(const __grid_consta
   *args.epoch = epoch;
 }
 
-static_assert(static_cast<int>(WaitEnd::kArrived) == 0 && WaitEnd::kExpired < WaitEnd::kStopped,
-              "atomicMax picks the end that wins");
-
 }  // namespace
 
 cudaError_t launchBarrier(const BarrierArgs& args, cudaStream_t stream) {

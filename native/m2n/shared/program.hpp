@@ -47,7 +47,7 @@ struct alignas(16) Bundle {
   std::uint16_t transform = 0;    // as in contract/m2n.ts
   std::uint8_t sourceUnit = 1;    // bytes of a unit: 16, 8, 4, 2 or 1; of an element when it converts
   std::uint8_t destinationUnit = 1;
-  std::uint32_t unused = 0;
+  std::uint32_t aligned = 1;  // 0: it converts, and elements lie at any byte
 };
 static_assert(sizeof(Bundle) == 144 && std::is_trivially_copyable_v<Bundle>);
 
@@ -75,10 +75,13 @@ struct TransferWork {
 };
 static_assert(std::is_trivially_copyable_v<TransferWork>);
 
+// The bulk copy engine moves whole units; shorter runs are faster by loads and stores.
+inline constexpr std::uint32_t kBulkUnitBytes = 16;
+inline constexpr std::uint32_t kMinBulkRun = 128;
 inline constexpr std::uint32_t kBulkTileBytes = 16'384;  // a stage of shared memory
-inline constexpr std::uint32_t kBulkWarps = 4;
+inline constexpr std::uint32_t kBulkWarps = 4;           // of a CTA, each with stages of its own
 inline constexpr std::uint32_t kVectorTileBytes = 8'192;
-inline constexpr std::uint32_t kVectorTileUnits = 1'024;
+inline constexpr std::uint32_t kVectorTileUnits = 1'024;  // of narrow units; each costs a thread its own address
 inline constexpr std::uint32_t kVectorWarps = 32;
 
 }  // namespace nccl_ext

@@ -15,6 +15,7 @@
 #include <cstdint>
 
 #include "runtime/shared/guarded.hpp"
+#include "runtime/shared/wait_end.hpp"
 
 namespace nccl_ext {
 
@@ -34,9 +35,6 @@ struct BarrierArgs {
   std::int32_t rank;
   std::int32_t size;
 };
-
-// Why a wait ended.
-enum class WaitEnd : std::int32_t { kArrived, kExpired, kStopped };
 
 NCCL_EXT_HD inline Guard guardOf(const BarrierArgs& args) {
   return {args.status, args.words, DeviceOp::kBarrier};

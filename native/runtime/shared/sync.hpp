@@ -2,8 +2,9 @@
 // Flags between threads, GPUs and the host: the only place that names a memory order.
 //
 // A writer makes its data visible with publish (store, release) and a reader finds it with observe (load, acquire);
-// peek (relaxed) orders nothing. claim (acquire) is won by one of many threads, behind whoever published the 0. The scope
-// is the farthest reader's: device inside a GPU, system for a peer or the host.
+// peek, put and add (relaxed) order nothing. countIn is both ends at once, for many writers of one word. claim (acquire) is won
+// by one of many threads, behind whoever published the 0. The scope is the farthest reader's: device inside a GPU, system for
+// a peer or the host.
 #pragma once
 
 #include <cstdint>
@@ -30,6 +31,24 @@ NCCL_EXT_HD inline Word observe(Word& word) {
 template <cuda::thread_scope Scope, class Word>
 NCCL_EXT_HD inline Word peek(Word& word) {
   return cuda::atomic_ref<Word, Scope>(word).load(cuda::std::memory_order_relaxed);
+}
+
+// Adds one for what this thread has done before, and sees what all others did before theirs; the number of others.
+template <cuda::thread_scope Scope, class Word>
+NCCL_EXT_HD inline Word countIn(Word& word) {
+  return cuda::atomic_ref<Word, Scope>(word).fetch_add(1, cuda::std::memory_order_acq_rel);
+}
+
+// Stores for a reader that takes nothing but this word from it.
+template <cuda::thread_scope Scope, class Word>
+NCCL_EXT_HD inline void put(Word& word, Word value) {
+  cuda::atomic_ref<Word, Scope>(word).store(value, cuda::std::memory_order_relaxed);
+}
+
+// Adds to a count that orders nothing.
+template <cuda::thread_scope Scope, class Word>
+NCCL_EXT_HD inline void add(Word& word, Word value) {
+  cuda::atomic_ref<Word, Scope>(word).fetch_add(value, cuda::std::memory_order_relaxed);
 }
 
 // Turns `word` from 0 into 1; whether this thread did. What was read before the 0 was published stays before what the

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who may touch what during one execution of a transfer, as a protocol that host and device share.
+//
+// Each rank counts its executions in `TransferState::epoch`; as all ranks enqueue the same ones, the number names an execution
+// on every rank. Stages of one rank follow each other on a stream and executions do not overlap (the host serialises them), so
+// the epoch has one writer, the last CTA of the last stage, and every CTA reads it when it begins.
+//
+// edges  T1 grant    a receiver -> its senders: what its stream did before is done, its destinations may be written.
+//                    release.system by a thread of CTA 0, behind the stream's order; acquire.system by a thread that then stores,
+//                    or that a warp or CTA barrier spreads from. Farthest reader: a peer GPU.
+//        T2 arrival  a sender -> its receivers: every byte of a stage is in. All threads of a CTA -> CTA barrier -> one thread
+//                    counts the CTA in (T3) -> the last one, CTA barrier, a thread per receiver: release.system; acquire.system by
+//                    a thread of the receiver's last CTA, before a CTA barrier and the kernel's end.
+//        T3 done     a CTA -> the last CTA: its stores are made, its failure is noted. One acq_rel.device addition is both ends.
+// failure  deadline, abort or lost peer: a record, `drained` and TransferState::failed; no arrival is published, and the epoch
+//          advances all the same. A deadline begins anew while the peer that is waited for writes anything.
+#pragma once
+
+#include "m2n/shared/transfer_args.hpp"
+#include "runtime/shared/wait_end.hpp"
+
+namespace nccl_ext {
+
+// Lets `sender` write here. // T1 release
+NCCL_EXT_HD inline void grant(const TransferArgs& args, int sender, std::uint64_t epoch) {
+  publish<kSystem>(args.controls[sender][grantCell(args.rank)].value, epoch);
+}
+
+// Tells `receiver` that all bytes of this stage are in. // T2 release
+NCCL_EXT_HD inline void arrive(const TransferArgs& args, int receiver, std::uint64_t epoch) {
+  publish<kSystem>(args.controls[receiver][arrivalCell(args.size, args.stage, args.rank)].value, epoch);
+}
+
+// Waits until a cell that `peer` writes has reached `epoch`. `now` gives nanoseconds.
+template <class Clock>
+NCCL_EXT_HD inline WaitEnd awaitCell(const TransferArgs& args, TransferCell& cell, int peer, std::uint64_t epoch,
+                                     Clock now) {
+  // Reading the host's words crosses PCIe, reading the peer's progress NVLink: seldom.
+  constexpr unsigned kSpinsPerLook = 256;
+  std::uint64_t& progress = args.controls[peer][progressCell(args.size)].value;
+  std::uint64_t begun = 0, written = 0;
+  for (unsigned spins = 1;; spins++) {
+    if (hasReached(observe<kSystem>(cell.value), epoch)) return WaitEnd::kArrived;
+    if (spins % kSpinsPerLook != 0) continue;
+    if (peek<kSystem>(args.words->stop) != 0 || peek<kSystem>(args.words->drained) != 0) return WaitEnd::kStopped;
+    const std::uint64_t time = now();
+    if (spins != kSpinsPerLook && time - begun < args.timeoutNs) continue;
+    const std::uint64_t seen = peek<kSystem>(progress);
+    if (spins != kSpinsPerLook && seen == written) return WaitEnd::kExpired;
+    begun = time;
+    written = seen;
+  }
+}
+
+// Waits until this rank may write to `receiver`. // T1 acquire
+template <class Clock>
+NCCL_EXT_HD inline WaitEnd awaitGrant(const TransferArgs& args, int receiver, std::uint64_t epoch, Clock now) {
+  return awaitCell(args, args.controls[args.rank][grantCell(receiver)], receiver, epoch, now);
+}
+
+// Waits for everything that `sender` sends in this stage. // T2 acquire
+template <class Clock>
+NCCL_EXT_HD inline WaitEnd awaitArrival(const TransferArgs& args, int sender, std::uint64_t epoch, Clock now) {
+  return awaitCell(args, args.controls[args.rank][arrivalCell(args.size, args.stage, sender)], sender, epoch, now);
+}
+
+// Counts a CTA in when all its stores are made; whether it was the last one. // T3 release // T3 acquire
+NCCL_EXT_HD inline bool isLast(const TransferArgs& args) {
+  return countIn<kDevice>(args.state->done) == static_cast<std::uint32_t>(args.work.ctas) - 1;
+}
+
+// Leaves the record of a wait for `missing` ranks, `peer` the first of them, and ends this execution and every later one.
+NCCL_EXT_HD inline void failTransfer(const TransferArgs& args, WaitEnd end, int peer, int missing, std::uint64_t epoch,
+                                     std::uint64_t seen) {
+  DeviceStatus record;
+  record.op = static_cast<std::int32_t>(DeviceOp::kTransfer);
+  record.missing = missing;
+  record.expected = epoch;
+  record.seen = seen;
+  record.peer = peer;
+  record.code = static_cast<std::int32_t>(ErrorCode::kTimeout);
+  if (end == WaitEnd::kStopped) {
+    record.code = observe<kSystem>(args.words->stop);
+    record.peer = peek<kSystem>(args.words->peer);
+  }
+  // Without a stop another thread or operation of the rank has failed and told why.
+  if (record.code != 0) report(*args.status, record);
+  publish<kDevice>(args.state->failed, std::uint32_t{1});
+  publish<kSystem>(args.words->drained, 1);
+}
+
+// Ends an execution that must not run: the first CTA tells the host.
+NCCL_EXT_HD inline void skipTransfer(const TransferArgs& args, ErrorCode reason, bool tells) {
+  if (tells) reportSkipped(guardOf(args), reason, Skipped::kUntouched);
+  publish<kDevice>(args.state->failed, std::uint32_t{1});
+}
+
+// By one thread of the last CTA when nothing of the stage is left to do: makes room for the next one.
+NCCL_EXT_HD inline void endStage(const TransferArgs& args, std::uint64_t epoch) {
+  TransferState& state = *args.state;
+  state.done = 0;
+  const std::uint64_t written = peek<kDevice>(args.controls[args.rank][progressCell(args.size)].value);
+  publish<kSystem>(args.counts->written, written);
+  if (args.last == 0) return;
+  if (state.failed == 0) publish<kSystem>(args.counts->completed, args.counts->completed + 1);
+  state.failed = 0;
+  state.epoch = epoch;
+}
+
+}  // namespace nccl_ext

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// transfer: one stage of a transfer on one rank, all tensors and peers in one launch.
+// flow    CTA 0 grants this rank's senders -> each warp walks its tiles: source -> destination, wherever that is, after that
+//         receiver's grant -> the last CTA tells the receivers, then waits for this rank's own arrivals
+// roles   warps 0 to kBulkWarps - 1 start bulk copies, then join the others | all warps copy the vector part
+// edges   T1 (m2n/shared/transfer.hpp), T2 (m2n/shared/transfer.hpp), T3 (m2n/shared/transfer.hpp). Bulk stores reach the
+//         addition that is both ends of the last one by wait_group, a proxy fence and the CTA's barrier
+// limits  all CTAs and those of the peers resident at once (the host's SM budget); receivers addressable by this GPU
+// failure a wait expires or is stopped -> record, drained, no arrivals; the epoch advances all the same
+#include <algorithm>
+
+#include "m2n/copy_bulk_device.cuh"
+#include "m2n/copy_vector_device.cuh"
+#include "m2n/transfer.hpp"
+#include "runtime/arch.cuh"
+
+namespace nccl_ext {
+namespace {
+
+constexpr int kMaxThreads = kVectorWarps * 32;
+constexpr int kBulkThreads = kBulkWarps * 32;
+
+struct SharedStorage {
+  std::uint64_t loaded[kBulkWarps][kStages];
+  std::uint64_t epoch;
+  ErrorCode skip;
+  bool last;
+  int firstMissing;  // smallest index of a sender that did not come
+  int missing;
+  int end;  // WaitEnd of the waits that failed
+};
+
+// Thread 0 before the first CTA barrier.
+__device__ void open(const TransferArgs& args, SharedStorage& shared) {
+  shared.epoch = args.state->epoch + 1;
+  shared.skip = skipReason(guardOf(args));
+  shared.firstMissing = args.senderCount;
+  shared.missing = 0;
+  shared.end = static_cast<int>(WaitEnd::kArrived);
+  if constexpr (kBulkCopy) {
+    for (auto& ring : shared.loaded) {
+      for (std::uint64_t& barrier : ring) ptx::mbarrierInit(barrier);
+    }
+  }
+  if (shared.skip != ErrorCode::kNone) skipTransfer(args, shared.skip, blockIdx.x == 0);
+}
+
+__device__ void grantSenders(const TransferArgs& args, std::uint64_t epoch) {
+  if (blockIdx.x != 0 || args.stage != 0) return;
+  for (int i = threadIdx.x; i < args.granteeCount; i += blockDim.x) grant(args, args.grantees[i], epoch);
+}
+
+__device__ void copyShare(const TransferArgs& args, std::uint64_t epoch, SharedStorage& shared, std::uint8_t* stages) {
+  if constexpr (kBulkCopy) {
+    const std::uint32_t warp = threadIdx.x / 32;
+    if (warp < kBulkWarps && args.work.bulk.bundleCount > 0)
+      copyByBulk(args, epoch, {stages + warp * kRingBytes, shared.loaded[warp]});
+  }
+  if (args.work.vector.bundleCount > 0) copyByVectors(args, epoch);
+}
+
+// All threads of the last CTA: everybody's bytes of this stage are in their places, or the failure is noted.
+__device__ void exchangeArrivals(const TransferArgs& args, std::uint64_t epoch, SharedStorage& shared) {
+  for (int i = threadIdx.x; i < args.receiverCount; i += blockDim.x) arrive(args, args.receivers[i], epoch);
+  for (int i = threadIdx.x; i < args.senderCount; i += blockDim.x) {
+    const WaitEnd end = awaitArrival(args, args.senders[i], epoch, [] { return ptx::globaltimer(); });
+    if (end == WaitEnd::kArrived) continue;
+    atomicMin(&shared.firstMissing, i);
+    atomicAdd(&shared.missing, 1);
+    atomicMax(&shared.end, static_cast<int>(end));
+  }
+  __syncthreads();
+  if (threadIdx.x != 0 || shared.missing == 0) return;
+  const int peer = args.senders[shared.firstMissing];
+  const TransferCell& cell = args.controls[args.rank][arrivalCell(args.size, args.stage, peer)];
+  failTransfer(args, static_cast<WaitEnd>(shared.end), peer, shared.missing, epoch, cell.value);
+}
+
+__global__ void __launch_bounds__(kMaxThreads, 1) transferKernel(const __grid_constant__ TransferArgs args) {
+  extern __shared__ __align__(128) std::uint8_t stages[];
+  __shared__ SharedStorage shared;
+  if (threadIdx.x == 0) open(args, shared);
+  __syncthreads();
+  const std::uint64_t epoch = shared.epoch;
+  if (shared.skip == ErrorCode::kNone) {
+    grantSenders(args, epoch);
+    copyShare(args, epoch, shared, stages);
+  }
+  __syncthreads();
+  if (threadIdx.x == 0) shared.last = isLast(args);
+  __syncthreads();
+  if (!shared.last) return;
+  if (peek<kDevice>(args.state->failed) == 0) exchangeArrivals(args, epoch, shared);
+  __syncthreads();
+  if (threadIdx.x == 0) endStage(args, epoch);
+}
+
+int threadsFor(const TransferWork& work) {
+  return work.vector.bundleCount > 0 ? kMaxThreads : kBulkThreads;
+}
+
+std::size_t sharedFor(const TransferWork& work) {
+  return work.bulk.bundleCount > 0 ? kBulkSharedBytes : 0;
+}
+
+}  // namespace
+
+cudaError_t launchTransfer(const TransferArgs& args, cudaStream_t stream) {
+  transferKernel<<<args.work.ctas, threadsFor(args.work), sharedFor(args.work), stream>>>(args);
+  return cudaGetLastError();
+}
+
+cudaError_t preloadTransfer(bool& bulk) {
+  bulk = false;
+  cudaFuncAttributes attributes;
+  cudaError_t result = cudaFuncGetAttributes(&attributes, transferKernel);
+  if (result != cudaSuccess) return result;
+  int device = 0, most = 0;
+  result = cudaGetDevice(&device);
+  if (result == cudaSuccess) result = cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
+  if (result != cudaSuccess) return result;
+  // What runs may have been made from PTX of an older architecture.
+  const bool compiled = std::min(attributes.binaryVersion, attributes.ptxVersion) >= 90;
+  const auto needed = attributes.sharedSizeBytes + kBulkSharedBytes;
+  if (!compiled || needed > static_cast<std::size_t>(most)) return cudaSuccess;
+  bulk = true;
+  return cudaFuncSetAttribute(transferKernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                              static_cast<int>(kBulkSharedBytes));
+}
+
+}  // namespace nccl_ext
