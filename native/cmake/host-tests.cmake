@@ -51,6 +51,7 @@ set_target_properties(nccl_ext_host PROPERTIES POSITION_INDEPENDENT_CODE ON CXX_
 
 add_executable(host_tests
   tests/host/bundle_moves_test.cc
+  tests/host/cast_test.cc
   tests/host/descriptor_test.cc
   tests/host/driver_test.cc
   tests/host/foreign_streams_test.cc

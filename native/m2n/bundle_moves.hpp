@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Turns the moves of one rank and stage into what its kernel reads: bundles, tiles, and who gets which tiles. Pure.
+// Turns the moves of one rank and stage into what its kernel reads: bundles and tiles. Pure.
 #pragma once
 
 #include <array>
@@ -30,7 +30,7 @@ struct StageLimits {
 struct StagePart {
   std::vector<Bundle> bundles;
   std::vector<std::uint32_t> firstTiles;  // by bundle
-  std::vector<TileStart> starts;          // [ctas + 1]
+  std::uint32_t tiles = 0;                // of all bundles
 };
 
 struct StageProgram {

@@ -72,16 +72,16 @@ __device__ inline void copyByBulk(const TransferArgs& args, std::uint64_t epoch,
   const Member* const members = args.work.members;
   // What peers wrote in stage 0 reached this kernel by ordinary means; the engine must see it.
   ptx::fenceProxyAsync();
-  TileCursor load = firstTile(part, threadIdx.x / 32), store = load;
+  TileCursor load = firstTile(part, kBulkWarps), store = load;
   std::uint32_t loads = 0, stores = 0;
   WarpGate gate{args, epoch};
   const auto loadNext = [&] {
     const Bundle& bundle = part.bundles[load.bundle];
     startLoad(bundle, members + bundle.firstMember, spanOf(bundle, load.tile - load.firstTile), ring, loads++);
-    advance(part, load, kBulkWarps);
+    advance(part, load);
   };
-  while (loads < kAhead && load.has()) loadNext();
-  for (; store.has(); advance(part, store, kBulkWarps)) {
+  while (loads < kAhead && load.tile < part.tiles) loadNext();
+  for (; store.tile < part.tiles; advance(part, store)) {
     const Bundle& bundle = part.bundles[store.bundle];
     if (gate.granted != store.bundle) {
       if (!gate.mayStore(store.bundle, bundle)) break;
@@ -91,7 +91,7 @@ __device__ inline void copyByBulk(const TransferArgs& args, std::uint64_t epoch,
     const TileSpan span = spanOf(bundle, store.tile - store.firstTile);
     ring.awaitLoad(stores);
     startStore(bundle, members + bundle.firstMember, span, ring, stores++);
-    if (load.has()) {
+    if (load.tile < part.tiles) {
       ptx::cpAsyncBulkWaitGroupRead<kStages - kAhead>();
       __syncwarp();
       loadNext();

@@ -137,9 +137,8 @@ __device__ inline void moveTile(const Bundle& bundle, const Member* members, con
 // In: all warps of the CTA, each for itself. Out: stores made in program order of the threads; the CTA's barrier and T3 collect them.
 __device__ inline void copyByVectors(const TransferArgs& args, std::uint64_t epoch) {
   const PartWork& part = args.work.vector;
-  const std::uint32_t warps = blockDim.x / 32;
   WarpGate gate{args, epoch};
-  for (TileCursor cursor = firstTile(part, threadIdx.x / 32); cursor.has(); advance(part, cursor, warps)) {
+  for (TileCursor cursor = firstTile(part, blockDim.x / 32); cursor.tile < part.tiles; advance(part, cursor)) {
     const Bundle& bundle = part.bundles[cursor.bundle];
     if (!gate.mayStore(cursor.bundle, bundle)) break;
     __syncwarp();

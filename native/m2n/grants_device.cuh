@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a warp must know before it stores a tile: that the receivers of its bundle have granted this execution; and what it tells:
+// What a warp must know before it stores a tile: that the stage runs and the receivers of the bundle have granted it; and what it tells:
 // how many bytes it has written.
 #pragma once
 
@@ -13,15 +13,17 @@ namespace nccl_ext {
 constexpr std::uint32_t kProgressBytes = 256 * 1024;
 
 struct WarpGate {
+  static constexpr std::uint32_t kNone = 0xffff'ffff;
+
   const TransferArgs& args;
   std::uint64_t epoch;
-  std::uint32_t granted = 0xffff'ffff;  // the bundle that may be stored
-  std::uint32_t written = 0;            // bytes not yet reported
+  std::uint32_t granted = kNone;  // the bundle that may be stored
+  std::uint32_t written = 0;      // bytes not yet reported
 
   // Whether `number` may be stored. All lanes, converged; the same answer for all. Ends with the warp ordered behind the grants.
   __device__ bool mayStore(std::uint32_t number, const Bundle& bundle) {
     if (number == granted) return true;
-    bool ready = true;
+    bool ready = granted != kNone || isAdmitted(args, epoch);
     const std::uint32_t members = bundle.columns.divisor * bundle.copies;
     for (std::uint32_t i = threadIdx.x % 32; i < members && ready; i += 32) {
       const int peer = args.work.members[bundle.firstMember + i].peer;

@@ -21,8 +21,8 @@ PartWork appendPart(std::vector<std::byte>& bytes, const StagePart& part) {
   PartWork work;
   work.bundles = append(bytes, part.bundles);
   work.firstTiles = append(bytes, part.firstTiles);
-  work.starts = append(bytes, part.starts);
   work.bundleCount = static_cast<std::uint32_t>(part.bundles.size());
+  work.tiles = part.tiles;
   return work;
 }
 
@@ -48,7 +48,6 @@ TransferWork workAt(const ProgramImage& image, const void* address) {
   for (PartWork* part : {&work.bulk, &work.vector}) {
     move(part->bundles, by);
     move(part->firstTiles, by);
-    move(part->starts, by);
   }
   move(work.members, by);
   return work;

@@ -50,38 +50,13 @@ void cut(Bundle& bundle, std::uint64_t units) {
   bundle.tiles = static_cast<std::uint32_t>(ceilDiv(bundle.pieces, bundle.perTile)) * bundle.segments.divisor;
 }
 
-// What a bundle costs: bytes read and written.
-std::uint64_t weightOf(const Bundle& bundle) {
-  return readBytesOf(bundle) + writtenBytesOf(bundle);
-}
-
-// Where the share of each CTA begins, by weight.
-void share(StagePart& part, std::int32_t ctas) {
-  std::uint64_t total = 0;
-  std::uint32_t tiles = 0;
+void number(StagePart& part) {
+  part.tiles = 0;
   part.firstTiles.clear();
   for (const Bundle& bundle : part.bundles) {
-    part.firstTiles.push_back(tiles);
-    tiles += bundle.tiles;
-    total += weightOf(bundle);
+    part.firstTiles.push_back(part.tiles);
+    part.tiles += bundle.tiles;
   }
-  part.starts.clear();
-  std::size_t at = 0;
-  std::uint64_t before = 0;
-  for (std::int32_t cta = 0; cta < ctas; cta++) {
-    const std::uint64_t target = total / static_cast<std::uint64_t>(ctas) * static_cast<std::uint64_t>(cta);
-    while (at + 1 < part.bundles.size() && before + weightOf(part.bundles[at]) <= target)
-      before += weightOf(part.bundles[at++]);
-    TileStart start{0, static_cast<std::uint32_t>(at)};
-    if (!part.bundles.empty()) {
-      const Bundle& bundle = part.bundles[at];
-      const double inside = static_cast<double>(target - before) / static_cast<double>(weightOf(bundle));
-      const auto tile = static_cast<std::uint32_t>(inside * bundle.tiles);
-      start.tile = part.firstTiles[at] + std::min(tile, bundle.tiles - 1);
-    }
-    part.starts.push_back(start);
-  }
-  part.starts.push_back({tiles, static_cast<std::uint32_t>(part.bundles.size())});
 }
 
 }  // namespace
@@ -100,8 +75,8 @@ void cutTiles(StageProgram& program, std::int32_t maxCtas) {
   for (Bundle& bundle : program.bulk.bundles) cut(bundle, bulkBytes / bundle.sourceUnit);
   for (Bundle& bundle : program.vector.bundles)
     cut(bundle, std::min<std::uint64_t>(kVectorTileUnits, vectorBytes / bundle.sourceUnit));
-  share(program.bulk, program.ctas);
-  share(program.vector, program.ctas);
+  number(program.bulk);
+  number(program.vector);
 }
 
 }  // namespace nccl_ext

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cuts bundles into tiles, small enough that every warp gets some and large enough that a tile's fixed cost does not show, and
-// gives each CTA tiles of equal weight that follow each other.
+// Cuts bundles into tiles, small enough that every warp gets some and large enough that a tile's fixed cost does not show.
 #pragma once
 
 #include "m2n/bundle_moves.hpp"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Walks the tiles of a CTA warp by warp: warp w of n takes tiles w, w + n, ... of the CTA's share, across bundles.
+// Walks the tiles of a part warp by warp: warp w of the n warps of the kernel takes tiles w, w + n, ..., so that all of them
+// together sweep the source once, like a copy does.
 #pragma once
 
 #include "m2n/shared/program.hpp"
@@ -8,12 +9,10 @@ namespace nccl_ext {
 
 struct TileCursor {
   std::uint32_t tile;       // of the part
-  std::uint32_t end;        // of the CTA's share
+  std::uint32_t step;       // warps that copy the part
   std::uint32_t bundle;     // that holds `tile`, while there is one
   std::uint32_t firstTile;  // of that bundle
   std::uint32_t nextTile;   // first tile behind that bundle
-
-  __device__ bool has() const { return tile < end; }
 };
 
 constexpr unsigned kAllLanes = 0xffff'ffff;
@@ -23,7 +22,7 @@ __device__ inline void findBundle(const PartWork& part, TileCursor& cursor) {
   const std::uint32_t lane = threadIdx.x % 32;
   for (;;) {
     const std::uint32_t at = cursor.bundle + lane;
-    const std::uint32_t first = at < part.bundleCount ? part.firstTiles[at] : 0xffff'ffff;
+    const std::uint32_t first = at < part.bundleCount ? part.firstTiles[at] : part.tiles;
     const int before = __popc(__ballot_sync(kAllLanes, first <= cursor.tile));
     if (before == 32) {
       cursor.bundle += 31;
@@ -36,16 +35,17 @@ __device__ inline void findBundle(const PartWork& part, TileCursor& cursor) {
   }
 }
 
-__device__ inline TileCursor firstTile(const PartWork& part, std::uint32_t warp) {
-  const TileStart start = part.starts[blockIdx.x];
-  TileCursor cursor{start.tile + warp, part.starts[blockIdx.x + 1].tile, start.bundle, 0, 0};
-  if (cursor.has()) findBundle(part, cursor);
+// `warps` of each CTA copy the part; this is one of them.
+__device__ inline TileCursor firstTile(const PartWork& part, std::uint32_t warps) {
+  // Neighbouring tiles go to different SMs.
+  TileCursor cursor{threadIdx.x / 32 * gridDim.x + blockIdx.x, warps * gridDim.x, 0, 0, 0};
+  if (cursor.tile < part.tiles) findBundle(part, cursor);
   return cursor;
 }
 
-__device__ inline void advance(const PartWork& part, TileCursor& cursor, std::uint32_t warps) {
-  cursor.tile += warps;
-  if (cursor.has() && cursor.tile >= cursor.nextTile) findBundle(part, cursor);
+__device__ inline void advance(const PartWork& part, TileCursor& cursor) {
+  cursor.tile += cursor.step;
+  if (cursor.tile < part.tiles && cursor.tile >= cursor.nextTile) findBundle(part, cursor);
 }
 
 }  // namespace nccl_ext

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // transfer: one stage of a transfer on one rank, all tensors and peers in one launch.
-// flow    CTA 0 grants this rank's senders -> each warp walks its tiles: source -> destination, wherever that is, after that
+// flow    CTA 0 asks whether it may run and grants this rank's senders -> each warp walks its tiles: source -> destination, wherever that is, after that
 //         receiver's grant -> the last CTA tells the receivers, then waits for this rank's own arrivals
 // roles   warps 0 to kBulkWarps - 1 start bulk copies, then join the others | all warps copy the vector part
-// edges   T1 (m2n/shared/transfer.hpp), T2 (m2n/shared/transfer.hpp), T3 (m2n/shared/transfer.hpp). Bulk stores reach the
-//         addition that is both ends of the last one by wait_group, a proxy fence and the CTA's barrier
+// edges   T1 (m2n/shared/transfer.hpp), T2 (m2n/shared/transfer.hpp), T3 (m2n/shared/transfer.hpp),
+//         T4 (m2n/shared/transfer.hpp). Bulk stores reach the addition that counts a CTA in by wait_group, a proxy fence and the CTA's barrier
 // limits  all CTAs and those of the peers resident at once (the host's SM budget); receivers addressable by this GPU
 // failure a wait expires or is stopped -> record, drained, no arrivals; the epoch advances all the same
 #include <algorithm>
@@ -23,7 +23,6 @@ constexpr int kBulkThreads = kBulkWarps * 32;
 struct SharedStorage {
   std::uint64_t loaded[kBulkWarps][kStages];
   std::uint64_t epoch;
-  ErrorCode skip;
   bool last;
   int firstMissing;  // smallest index of a sender that did not come
   int missing;
@@ -33,7 +32,6 @@ struct SharedStorage {
 // Thread 0 before the first CTA barrier.
 __device__ void open(const TransferArgs& args, SharedStorage& shared) {
   shared.epoch = args.state->epoch + 1;
-  shared.skip = skipReason(guardOf(args));
   shared.firstMissing = args.senderCount;
   shared.missing = 0;
   shared.end = static_cast<int>(WaitEnd::kArrived);
@@ -42,12 +40,15 @@ __device__ void open(const TransferArgs& args, SharedStorage& shared) {
       for (std::uint64_t& barrier : ring) ptx::mbarrierInit(barrier);
     }
   }
-  if (shared.skip != ErrorCode::kNone) skipTransfer(args, shared.skip, blockIdx.x == 0);
 }
 
-__device__ void grantSenders(const TransferArgs& args, std::uint64_t epoch) {
-  if (blockIdx.x != 0 || args.stage != 0) return;
-  for (int i = threadIdx.x; i < args.granteeCount; i += blockDim.x) grant(args, args.grantees[i], epoch);
+// The last warp of CTA 0, while the first ones start loads.
+__device__ void openStage(const TransferArgs& args, std::uint64_t epoch) {
+  if (blockIdx.x != 0 || threadIdx.x / 32 != blockDim.x / 32 - 1) return;
+  const int lane = threadIdx.x % 32;
+  const bool runs = __shfl_sync(kAllLanes, lane == 0 && admit(args, epoch) ? 1 : 0, 0) != 0;
+  if (!runs || args.stage != 0) return;
+  for (int i = lane; i < args.granteeCount; i += 32) grant(args, args.grantees[i], epoch);
 }
 
 __device__ void copyShare(const TransferArgs& args, std::uint64_t epoch, SharedStorage& shared, std::uint8_t* stages) {
@@ -82,10 +83,8 @@ __global__ void __launch_bounds__(kMaxThreads, 1) transferKernel(const __grid_co
   if (threadIdx.x == 0) open(args, shared);
   __syncthreads();
   const std::uint64_t epoch = shared.epoch;
-  if (shared.skip == ErrorCode::kNone) {
-    grantSenders(args, epoch);
-    copyShare(args, epoch, shared, stages);
-  }
+  openStage(args, epoch);
+  copyShare(args, epoch, shared, stages);
   __syncthreads();
   if (threadIdx.x == 0) shared.last = isLast(args);
   __syncthreads();

@@ -37,9 +37,11 @@ NCCL_EXT_HD inline constexpr std::size_t controlCells(int size) {
 
 // Of one transfer on one rank, in its device memory; starts as zeros.
 struct alignas(128) TransferState {
-  std::uint64_t epoch = 0;   // executions done, failed and skipped ones included; written by the last CTA alone
-  std::uint32_t done = 0;    // CTAs of the running stage that are done
-  std::uint32_t failed = 0;  // 1: a CTA of the running execution failed or skipped its part
+  std::uint64_t epoch = 0;      // executions done, failed and skipped ones included; written by the last CTA alone
+  std::uint32_t done = 0;       // CTAs of the running stage that are done
+  std::uint32_t failed = 0;     // 1: a CTA of the running execution failed or skipped its part
+  std::uint64_t admission = 0;  // of the running stage, as admissionOf has it; written by CTA 0 alone
+  std::uint64_t completed = 0;  // executions without an error; written by the last CTA alone
 };
 
 // What the host reads while executions run, in pinned memory.

@@ -11,6 +11,8 @@
 //        T2 arrival  a sender -> its receivers: every byte of a stage is in. All threads of a CTA -> CTA barrier -> one thread
 //                    counts the CTA in (T3) -> the last one, CTA barrier, a thread per receiver: release.system; acquire.system by
 //                    a thread of the receiver's last CTA, before a CTA barrier and the kernel's end.
+//        T4 admit    CTA 0 -> every CTA: whether the stage runs. It alone asks the host's memory: a read takes about a microsecond
+//                    and reads of many CTAs queue up. release.device and acquire.device by one thread each.
 //        T3 done     a CTA -> the last CTA: its stores are made, its failure is noted. One acq_rel.device addition is both ends.
 // failure  deadline, abort or lost peer: a record, `drained` and TransferState::failed; no arrival is published, and the epoch
 //          advances all the same. A deadline begins anew while the peer that is waited for writes anything.
@@ -35,8 +37,8 @@ NCCL_EXT_HD inline void arrive(const TransferArgs& args, int receiver, std::uint
 template <class Clock>
 NCCL_EXT_HD inline WaitEnd awaitCell(const TransferArgs& args, TransferCell& cell, int peer, std::uint64_t epoch,
                                      Clock now) {
-  // Reading the host's words crosses PCIe, reading the peer's progress NVLink: seldom.
-  constexpr unsigned kSpinsPerLook = 256;
+  // Reading the host's words crosses PCIe, reading the peer's progress NVLink, and many threads wait: seldom, about a millisecond.
+  constexpr unsigned kSpinsPerLook = 2048;
   std::uint64_t& progress = args.controls[peer][progressCell(args.size)].value;
   std::uint64_t begun = 0, written = 0;
   for (unsigned spins = 1;; spins++) {
@@ -64,6 +66,33 @@ NCCL_EXT_HD inline WaitEnd awaitArrival(const TransferArgs& args, int sender, st
   return awaitCell(args, args.controls[args.rank][arrivalCell(args.size, args.stage, sender)], sender, epoch, now);
 }
 
+// What CTA 0 says about a stage; the lowest bit: skip it.
+NCCL_EXT_HD inline std::uint64_t admissionOf(const TransferArgs& args, std::uint64_t epoch, bool skips) {
+  return epoch * 4 + static_cast<std::uint64_t>(args.stage) * 2 + (skips ? 1 : 0);
+}
+
+// By one thread of CTA 0: whether this stage runs. If not, it says so to the host. // T4 release
+NCCL_EXT_HD inline bool admit(const TransferArgs& args, std::uint64_t epoch) {
+  const Guard guard = guardOf(args);
+  const ErrorCode reason = skipReason(guard);
+  const bool skips = reason != ErrorCode::kNone;
+  if (skips) {
+    reportSkipped(guard, reason, Skipped::kUntouched);
+    publish<kDevice>(args.state->failed, std::uint32_t{1});
+  }
+  publish<kDevice>(args.state->admission, admissionOf(args, epoch, skips));
+  return !skips;
+}
+
+// Waits for CTA 0, which waits for nobody and was started first: no deadline. // T4 acquire
+NCCL_EXT_HD inline bool isAdmitted(const TransferArgs& args, std::uint64_t epoch) {
+  const std::uint64_t runs = admissionOf(args, epoch, false), skips = admissionOf(args, epoch, true);
+  for (;;) {
+    const std::uint64_t seen = observe<kDevice>(args.state->admission);
+    if (seen == runs || seen == skips) return seen == runs;
+  }
+}
+
 // Counts a CTA in when all its stores are made; whether it was the last one. // T3 release // T3 acquire
 NCCL_EXT_HD inline bool isLast(const TransferArgs& args) {
   return countIn<kDevice>(args.state->done) == static_cast<std::uint32_t>(args.work.ctas) - 1;
@@ -89,20 +118,14 @@ NCCL_EXT_HD inline void failTransfer(const TransferArgs& args, WaitEnd end, int 
   publish<kSystem>(args.words->drained, 1);
 }
 
-// Ends an execution that must not run: the first CTA tells the host.
-NCCL_EXT_HD inline void skipTransfer(const TransferArgs& args, ErrorCode reason, bool tells) {
-  if (tells) reportSkipped(guardOf(args), reason, Skipped::kUntouched);
-  publish<kDevice>(args.state->failed, std::uint32_t{1});
-}
-
 // By one thread of the last CTA when nothing of the stage is left to do: makes room for the next one.
 NCCL_EXT_HD inline void endStage(const TransferArgs& args, std::uint64_t epoch) {
   TransferState& state = *args.state;
   state.done = 0;
   const std::uint64_t written = peek<kDevice>(args.controls[args.rank][progressCell(args.size)].value);
-  publish<kSystem>(args.counts->written, written);
+  put<kSystem>(args.counts->written, written);
   if (args.last == 0) return;
-  if (state.failed == 0) publish<kSystem>(args.counts->completed, args.counts->completed + 1);
+  if (state.failed == 0) put<kSystem>(args.counts->completed, ++state.completed);
   state.failed = 0;
   state.epoch = epoch;
 }

@@ -22,9 +22,11 @@ enum class Skipped : std::uint64_t { kUntouched = 0, kRanAllTheSame = 1 };
 // Why the operation must not run; kNone: it may. A lost peer alone forbids nothing but waiting for it.
 // Reads the host's memory, about a microsecond: once per CTA.
 NCCL_EXT_HD inline ErrorCode skipReason(const Guard& guard) {
+  // Both reads are under way at once.
+  const bool drained = peek<kSystem>(guard.words->drained) != 0;
   const auto stop = static_cast<ErrorCode>(observe<kSystem>(guard.words->stop));
   if (stop == ErrorCode::kAborted) return stop;
-  const bool failed = stop == ErrorCode::kPoisoned || peek<kSystem>(guard.words->drained) != 0;
+  const bool failed = stop == ErrorCode::kPoisoned || drained;
   return failed ? ErrorCode::kPoisoned : ErrorCode::kNone;
 }
 

@@ -75,11 +75,8 @@ struct Ring {
 // What the kernel does in one CTA; `write` makes its stores.
 void runCta(const TransferArgs& args, int cta, const std::function<void()>& write) {
   const std::uint64_t epoch = args.state->epoch + 1;
-  const ErrorCode reason = skipReason(guardOf(args));
-  if (reason != ErrorCode::kNone) {
-    skipTransfer(args, reason, cta == 0);
-  } else {
-    if (cta == 0 && args.stage == 0) grant(args, args.grantees[0], epoch);
+  if (cta == 0 && admit(args, epoch) && args.stage == 0) grant(args, args.grantees[0], epoch);
+  if (isAdmitted(args, epoch)) {
     const WaitEnd end = awaitGrant(args, args.receivers[0], epoch, nanoseconds);
     if (end == WaitEnd::kArrived)
       write();
