@@ -3,10 +3,21 @@
 set(NCCL_SOURCES nccl/comm.cc nccl/loader.cc nccl/search.cc)
 set(M2N_SOURCES
   m2n/bundle_moves.cc
+  m2n/check_bounds.cc
+  m2n/check_overlap.cc
+  m2n/check_peers.cc
+  m2n/device_program.cc
+  m2n/exposure.cc
   m2n/move_shape.cc
   m2n/move_table.cc
+  m2n/peer_part.cc
+  m2n/prepare.cc
+  m2n/prepare_part.cc
   m2n/program_image.cc
-  m2n/tile_bundles.cc)
+  m2n/reach.cc
+  m2n/tile_bundles.cc
+  m2n/touched_runs.cc
+  m2n/transfers.cc)
 set(RUNTIME_SOURCES
   runtime/buffers.cc
   runtime/copies.cc
@@ -53,4 +64,4 @@ set(RUNTIME_SOURCES
   runtime/worker.cc
   runtime/worlds.cc)
 set(KERNEL_SOURCES m2n/transfer.cu runtime/barrier.cu runtime/moves.cu)
-set(NODE_SOURCES node/addon.cc node/bind_foreign.cc node/bind_kernels.cc node/bind_runtime.cc node/convert.cc node/session.cc)
+set(NODE_SOURCES node/addon.cc node/bind_foreign.cc node/bind_kernels.cc node/bind_m2n.cc node/bind_runtime.cc node/convert.cc node/session.cc)

@@ -46,6 +46,7 @@ Napi::Value createBackend(const Napi::CallbackInfo& info) {
   Napi::Object backend = Napi::Object::New(env);
   backend.Set("info", about);
   backend.Set("runtime", bindRuntime(env, *session));
+  backend.Set("m2n", bindM2n(env, *session));
   backend.Set("dispose", Napi::Function::New(env, dispose, "dispose", session));
   return backend;
 }

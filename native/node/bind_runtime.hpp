@@ -8,6 +8,9 @@ namespace nccl_ext {
 
 Napi::Object bindRuntime(Napi::Env env, Session& session);
 
+// `M2nSpi` of core/src/contract/m2n.ts (bind_m2n.cc).
+Napi::Object bindM2n(Napi::Env env, Session& session);
+
 // Adds the functions of bind_kernels.cc to it.
 void bindKernels(Napi::Object runtime, Session& session);
 

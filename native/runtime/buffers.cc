@@ -13,6 +13,7 @@ constexpr std::chrono::milliseconds kReaperPatience{500};
 std::string userOf(const BufferState& buffer) {
   if (buffer.windows > 0) return "a window";
   if (buffer.graphs > 0) return "a graph";
+  if (buffer.transfers > 0) return "a transfer";
   return buffer.inFlight > 0 ? "queued work" : "";
 }
 
@@ -70,7 +71,13 @@ Status Runtime::freeBuffer(Handle handle) {
   dyingBytes_->fetch_add(bytes);
   buffer->freed = true;
   buffer->exported.reset();
-  if (buffer->leaving == 0) reap(*buffer);
+  if (buffer->exposed && rank.poison) {
+    // A peer that this rank gave up on may still write to it.
+    rank.oldBytes += bytes;
+    rank.oldMemory.push_back(std::move(buffer->memory));
+  } else if (buffer->leaving == 0) {
+    reap(*buffer);
+  }
   return ok();
 }
 

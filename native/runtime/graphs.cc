@@ -90,20 +90,23 @@ Status Runtime::launchGraph(Handle graphHandle, Handle streamHandle) {
   if (stream->capture)
     return fail(ErrorCode::kInvalidState, kOp, "the stream records a graph; a graph cannot hold another one")
         .ofRank(rank.rank);
-  if (const Status admitted = admit(*stream, 3, kOp); !admitted) return admitted;
+  constexpr int kEntries = 5;
+  if (const Status admitted = admit(*stream, kEntries, kOp); !admitted) return admitted;
   const DeviceGuard guard(rank.device);
-  const bool barrier = graph->content.hasBarrier;
+  std::vector<Turns*> turns;
+  if (graph->content.hasBarrier) turns.push_back(&rank.barrierTurns);
+  if (graph->content.hasTransfer) turns.push_back(&rank.transferTurns);
   cudaError_t result = cudaSuccess;
-  if (barrier && rank.barrierStream != stream.get())
-    result = cudaStreamWaitEvent(stream->stream.get(), rank.lastBarrier.get(), 0);
+  for (const Turns* turn : turns) {
+    if (result == cudaSuccess) result = turn->await(*stream);
+  }
   if (result == cudaSuccess) result = cudaGraphLaunch(graph->graph.get(), stream->stream.get());
-  if (result == cudaSuccess && barrier) {
-    result = cudaEventRecord(rank.lastBarrier.get(), stream->stream.get());
-    rank.barrierStream = stream.get();
+  for (Turns* turn : turns) {
+    if (result == cudaSuccess) result = turn->mark(*stream);
   }
   if (stream->launched.empty() || stream->launched.back() != graph) stream->launched.push_back(graph);
   Operation operation;
-  operation.entries = 3;
+  operation.entries = kEntries;
   operation.graph = graph;
   return commit(stream, std::move(operation), result, kOp);
 }

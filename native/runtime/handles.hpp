@@ -23,6 +23,7 @@ struct EventState;
 struct GraphState;
 struct ModuleState;
 struct KernelState;
+struct PreparedTransfer;
 
 template <class T>
 inline constexpr const char* kKindName = "object";
@@ -42,6 +43,8 @@ template <>
 inline constexpr const char* kKindName<ModuleState> = "module";
 template <>
 inline constexpr const char* kKindName<KernelState> = "kernel";
+template <>
+inline constexpr const char* kKindName<PreparedTransfer> = "transfer";
 
 class Handles {
  public:
@@ -70,7 +73,8 @@ class Handles {
  private:
   using Object = std::variant<std::shared_ptr<RankState>, std::shared_ptr<BufferState>, std::shared_ptr<WindowState>,
                               std::shared_ptr<StreamState>, std::shared_ptr<EventState>, std::shared_ptr<GraphState>,
-                              std::shared_ptr<ModuleState>, std::shared_ptr<KernelState>>;
+                              std::shared_ptr<ModuleState>, std::shared_ptr<KernelState>,
+                              std::shared_ptr<PreparedTransfer>>;
   Handle next_ = 1;
   std::unordered_map<Handle, Object> objects_;
 };

@@ -16,6 +16,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "m2n/reach.hpp"
 #include "nccl/comm.hpp"
 #include "runtime/device_memory.hpp"
 #include "runtime/handles.hpp"
@@ -96,6 +97,15 @@ struct Staging {
   static Outcome<std::shared_ptr<Staging>> allocate(std::size_t bytes);
 };
 
+// Operations that follow one another on a rank, whatever streams they are on.
+struct Turns {
+  CudaEvent last;                 // the end of the latest one
+  StreamState* stream = nullptr;  // where it was recorded
+
+  cudaError_t await(const StreamState& next) const;
+  cudaError_t mark(StreamState& next);
+};
+
 struct RankState {
   Handle handle = 0;
   int rank = 0;
@@ -109,14 +119,16 @@ struct RankState {
   int smBudget = 0;
   ncclCommProperties properties{};
   std::unique_ptr<PinnedCells> cells;
-  CudaEvent lastBarrier;                 // of any stream; the next barrier waits for it
-  StreamState* barrierStream = nullptr;  // where it was recorded
+  Turns barrierTurns;
+  Turns transferTurns;
+  bool bulkCopies = false;  // its GPU has an engine for them
   std::unordered_set<StreamState*> streams;
   std::unordered_set<BufferState*> buffers;
   std::unordered_set<WindowState*> windows;
   std::unordered_set<EventState*> events;
   std::unordered_set<GraphState*> graphs;
   std::unordered_set<ModuleState*> modules;
+  std::unordered_set<PreparedTransfer*> transfers;
   std::weak_ptr<RankState> parent;                          // that it was split from
   std::unordered_set<std::shared_ptr<RankState>> children;  // also those that are still being opened, without a world
   std::vector<std::function<void(Status)>> disposeWaiters;
@@ -125,10 +137,12 @@ struct RankState {
   std::int64_t oldBytes = 0;                           // of the user's, in `oldMemory`
   std::vector<std::shared_ptr<Staging>> spareStaging;  // for the next streams; one from the beginning
   std::vector<LoadedModule> oldModules;
+  std::vector<std::shared_ptr<const void>> oldHolds;
 
   // Touched by the rank's worker; by the owner only while no task is posted.
   std::atomic<bool> stop{false};
   int splits = 0;  // made so far
+  Mappings mappings;
   ControlBlock control;
   std::unique_ptr<Comm> comm;  // ends before the memory of its windows
   // Last: it ends before what its tasks use.
@@ -142,6 +156,8 @@ struct BufferState {
   int inFlight = 0;  // queued operations that use it
   int windows = 0;
   int graphs = 0;                    // also those that are being recorded, once for each use
+  int transfers = 0;
+  bool exposed = false;              // a transfer told peers where it is
   int leaving = 0;                   // windows that were freed and that NCCL has not let go of
   bool freed = false;                // by the user; the memory goes when no window is leaving
   std::optional<Exported> exported;  // once asked for; its descriptor stays open until the buffer is freed
@@ -176,6 +192,7 @@ struct Capture {
   std::vector<std::shared_ptr<BufferState>> buffers;
   Keeps keeps;
   bool hasBarrier = false;
+  bool hasTransfer = false;
 
   // Gives up what the graph uses.
   void release();
@@ -200,6 +217,14 @@ struct StreamState {
   std::uint64_t finished() const { return enqueued - queue.size(); }
   cudaEvent_t mark(std::uint64_t ticket) const { return marks[ticket % kMaxQueuedOperations].get(); }
 };
+
+inline cudaError_t Turns::await(const StreamState& next) const {
+  return stream == &next ? cudaSuccess : cudaStreamWaitEvent(next.stream.get(), last.get(), 0);
+}
+inline cudaError_t Turns::mark(StreamState& next) {
+  stream = &next;
+  return cudaEventRecord(last.get(), next.stream.get());
+}
 
 struct EventState {
   Handle handle = 0;

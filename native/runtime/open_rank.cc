@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "m2n/transfer.hpp"
 #include "runtime/barrier.hpp"
 #include "runtime/cuda_error.hpp"
 #include "runtime/moves.hpp"
@@ -113,6 +114,7 @@ Status tryOpen(RankState& rank, Clock::time_point deadline) {
   if (Status memory = allocateRank(rank, *world.api, world.size); !memory) return memory;
   if (Status loaded = cudaStatus(preloadBarrier(), rank, "loading kernels"); !loaded) return loaded;
   if (Status loaded = cudaStatus(preloadMoves(), rank, "loading kernels"); !loaded) return loaded;
+  if (Status loaded = cudaStatus(preloadTransfer(rank.bulkCopies), rank, "loading kernels"); !loaded) return loaded;
   Outcome<ncclUniqueId> id = shareUniqueId(rank, deadline);
   if (!id) return id.error();
   rank.comm = std::make_unique<Comm>(*world.api, rank.stop);
@@ -137,10 +139,12 @@ Status allocateRank(RankState& rank, const NcclApi& api, int most) {
   Outcome<std::unique_ptr<PinnedCells>> cells = PinnedCells::create();
   if (!cells) return cells.error();
   rank.cells = std::move(cells.value());
-  cudaEvent_t event = nullptr;
-  if (Status made = cudaStatus(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), rank, "an event"); !made)
-    return made;
-  rank.lastBarrier.reset(event);
+  for (Turns* turns : {&rank.barrierTurns, &rank.transferTurns}) {
+    cudaEvent_t event = nullptr;
+    if (Status made = cudaStatus(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), rank, "an event"); !made)
+      return made;
+    turns->last.reset(event);
+  }
   Outcome<std::shared_ptr<Staging>> staging = Staging::allocate(kStagingBytes);
   if (!staging) return staging.error();
   rank.spareStaging.push_back(std::move(staging.value()));
@@ -167,6 +171,7 @@ Status closeRank(RankState& rank, bool broken, Clock::time_point deadline) {
   rank.oldMemory.clear();
   rank.spareStaging.clear();
   rank.oldModules.clear();
+  rank.oldHolds.clear();
   rank.control = ControlBlock();
   return closed;
 }

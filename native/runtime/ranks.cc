@@ -3,6 +3,7 @@
 //
 // Closing NCCL's communicators is collective among the ranks of a process, but ranks are disposed one after the other
 // by one thread. So a disposed rank only drains and drops its objects; the last one of a world closes them all.
+#include "m2n/prepared_transfer.hpp"
 #include "runtime/cuda_error.hpp"
 #include "runtime/runtime.hpp"
 
@@ -171,6 +172,11 @@ void Runtime::releaseObjects(RankState& rank) {
     if (stream->staging) reaper_->post([staging = std::exchange(stream->staging, nullptr)] {});
     handles_.remove(stream->handle);
   }
+  for (PreparedTransfer* transfer : std::exchange(rank.transfers, {})) {
+    const auto held = handles_.find<PreparedTransfer>(transfer->handle, "dispose").value();
+    // Peers may still write to its flags: those hold them too.
+    releaseTransfer(*held, drained);
+  }
   for (EventState* event : std::exchange(rank.events, {})) handles_.remove(event->handle);
   for (ModuleState* module : std::exchange(rank.modules, {})) {
     rank.oldModules.push_back(std::move(module->loaded));
@@ -184,7 +190,8 @@ void Runtime::releaseObjects(RankState& rank) {
     const auto bytes = static_cast<std::int64_t>(buffer->memory.ownBytes());
     allocatedBytes_ -= bytes;
     dyingBytes_->fetch_add(bytes);
-    if (drained && buffer->windows == 0 && buffer->leaving == 0) {
+    const bool given = buffer->exposed && rank.poison;
+    if (drained && !given && buffer->windows == 0 && buffer->leaving == 0) {
       reap(*buffer);
     } else {
       rank.oldBytes += bytes;

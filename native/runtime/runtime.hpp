@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The runtime part of the backend contract (core/src/contract/runtime.ts) in C++: the same calls on handles, plain data
-// in and out. One object per JavaScript environment.
+// The backend contract (core/src/contract/runtime.ts and m2n.ts) in C++: the same calls on handles, plain data in and out. One object per JavaScript environment.
 //
 // R1 Every method runs on the owner's thread; `Done` callbacks too, through the mailbox or before the call returns.
 // R2 Methods of streams, events and graphs wait for nobody. Collective ones run on the rank's worker.
@@ -11,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "m2n/prepare_part.hpp"
 #include "runtime/handles.hpp"
 #include "runtime/kernel_launch.hpp"
 #include "runtime/mailbox.hpp"
@@ -20,6 +20,8 @@
 #include "runtime/process.hpp"
 
 namespace nccl_ext {
+
+struct PrepareRequest;
 
 template <class T>
 using Done = std::function<void(Outcome<T>)>;
@@ -65,6 +67,12 @@ using Facts = std::vector<std::pair<std::string, std::string>>;
 struct MemoryUsage {
   std::int64_t allocatedBytes = 0;
   std::int64_t reservedBytes = 0;
+};
+
+// Of all executions so far, as in contract/m2n.ts.
+struct TransferProgress {
+  std::int64_t writtenBytes = 0;
+  std::int64_t completed = 0;
 };
 
 // Host memory of a copy; `keep` holds it until the stream has passed.
@@ -163,6 +171,12 @@ class Runtime {
   Outcome<Handle> kernelOf(Handle module, const std::string& name);
   Status launchKernel(Handle stream, Handle kernel, KernelLaunch launch);
 
+  // m2n/transfers.cc
+  void prepareTransfer(Handle rank, PrepareConfig config, Done<Handle> done);
+  Status enqueueTransfer(Handle transfer, Handle stream);
+  TransferProgress progressOf(Handle transfer) const;
+  void disposeTransfer(Handle transfer, DoneStatus done);
+
   // copies.cc
   Status enqueueCopy(Handle stream, Handle destination, std::int64_t destinationOffset, Handle source,
                      std::int64_t sourceOffset, std::int64_t bytes);
@@ -207,6 +221,14 @@ class Runtime {
   // kernels.cc
   void releaseModule(ModuleState& module);
   KernelGuard guardOf(StreamState& stream) const;
+
+  // m2n/transfers.cc
+  std::optional<ErrorRecord> resolveBindings(const RankState& rank, const std::string& name,
+                                             const TensorBindings& bindings, PreparePart& part,
+                                             Bindings& resolved) const;
+  std::shared_ptr<PrepareRequest> prepareRequest(const RankState& rank, PrepareConfig config) const;
+  void freeTransfer(const std::shared_ptr<PreparedTransfer>& transfer);
+  void releaseTransfer(PreparedTransfer& transfer, bool drained);
 
   // copies.cc
   enum class Direction { kUpload, kDownload };

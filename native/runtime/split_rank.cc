@@ -91,6 +91,7 @@ Status open(RankState& parent, RankState& child, World& world, int rank, Clock::
   child.properties = child.comm->properties();
   child.ranksOnGpu = parent.ranksOnGpu;
   child.smBudget = parent.smBudget;
+  child.bulkCopies = parent.bulkCopies;
   if (const Status connected = connectRank(child, world, deadline); !connected) return connected;
   if (world.oneProcess) return ok();
   const Outcome<std::vector<Bytes>> here = world.meeting->gather(rank, {kOp, "here", {}}, deadline);

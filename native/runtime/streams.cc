@@ -81,7 +81,9 @@ Status Runtime::freeStream(Handle handle) {
         .helped("Synchronize it, then dispose it again.");
   }
   poller_.forget(stream.get());
-  if (rank.barrierStream == stream.get()) rank.barrierStream = nullptr;
+  for (Turns* turns : {&rank.barrierTurns, &rank.transferTurns}) {
+    if (turns->stream == stream.get()) turns->stream = nullptr;
+  }
   rank.streams.erase(stream.get());
   rank.cells->give(stream->box);
   if (stream->staging) rank.spareStaging.push_back(std::exchange(stream->staging, nullptr));
@@ -149,11 +151,9 @@ Status Runtime::enqueueBarrier(Handle handle) {
     stream->capture->hasBarrier = true;
     return commit(stream, {}, launchBarrier(args, stream->stream.get()), kOp);
   }
-  cudaError_t result = cudaSuccess;
-  if (rank.barrierStream != stream.get()) result = cudaStreamWaitEvent(stream->stream.get(), rank.lastBarrier.get(), 0);
+  cudaError_t result = rank.barrierTurns.await(*stream);
   if (result == cudaSuccess) result = launchBarrier(args, stream->stream.get());
-  if (result == cudaSuccess) result = cudaEventRecord(rank.lastBarrier.get(), stream->stream.get());
-  rank.barrierStream = stream.get();
+  if (result == cudaSuccess) result = rank.barrierTurns.mark(*stream);
   return commit(stream, {}, result, kOp);
 }
 

@@ -7,7 +7,7 @@
 
 namespace nccl_ext {
 
-// What a rank brings: empty when nothing is wrong, else the code and why.
+// What a rank brings: empty when nothing is wrong, else the record.
 Bytes verdictOf(const std::optional<ErrorRecord>& problem);
 
 // Why `rank` gives up, if it must: its own problem, else that of the first rank that has one. `verdicts` by rank.

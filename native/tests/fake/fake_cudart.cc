@@ -170,6 +170,12 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
   *value = 227 << 10;
   return cudaSuccess;
 }
+// As the fake driver's memory: GPUs 0 and 1 reach each other, others nobody.
+cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned) {
+  const int device = nccl_ext::fake::driver().current();
+  if (peer > 1 || device > 1 || peer == device) return answer(cudaErrorPeerAccessUnsupported);
+  return cudaSuccess;
+}
 cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
   *free = *total = kDeviceBytes;
   return cudaSuccess;

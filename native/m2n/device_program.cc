@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "m2n/device_program.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+
+#include "m2n/program_image.hpp"
+#include "runtime/cuda_error.hpp"
+
+namespace nccl_ext {
+namespace {
+
+using Ranks = std::set<std::int32_t>;
+
+// Bytes for the device, in sections that begin at multiples of 128.
+class Layout {
+ public:
+  std::size_t add(const void* data, std::size_t bytes) {
+    const std::size_t at = (bytes_.size() + 127) / 128 * 128;
+    bytes_.resize(at + bytes);
+    if (bytes > 0) std::memcpy(bytes_.data() + at, data, bytes);
+    return at;
+  }
+  std::size_t add(const Ranks& ranks) {
+    const std::vector<std::int32_t> list(ranks.begin(), ranks.end());
+    return add(list.data(), list.size() * sizeof(std::int32_t));
+  }
+  const std::vector<std::byte>& bytes() const { return bytes_; }
+
+ private:
+  std::vector<std::byte> bytes_;
+};
+
+// Of one stage, without the rank itself.
+struct StagePeers {
+  Ranks receivers, senders;
+  bool local = false;  // the rank moves something to itself
+};
+
+StagePeers peersOf(const PreparePart& part, int stage) {
+  StagePeers peers;
+  const MoveTable& sends = part.program->sends;
+  for (std::size_t move = 0; move < sends.length; move++) {
+    if (sends.stage[move] != stage || isEmptyMove(sends, move)) continue;
+    if (sends.peer[move] == part.rank)
+      peers.local = true;
+    else
+      peers.receivers.insert(sends.peer[move]);
+  }
+  const auto& expected = stage == 0 ? part.program->receivePeers : part.program->forwardPeers;
+  peers.senders.insert(expected.begin(), expected.end());
+  peers.senders.erase(part.rank);
+  return peers;
+}
+
+std::uint64_t addressOf(const PreparePart& part, const Bindings& bindings, std::int32_t tensor) {
+  const BoundTensor& binding = bindings[static_cast<std::size_t>(tensor)];
+  return part.memories[static_cast<std::size_t>(binding.memory)].address +
+         static_cast<std::uint64_t>(binding.byteOffset);
+}
+
+}  // namespace
+
+std::vector<Move> movesOf(const PreparePart& part, const PeerAddresses& peers, int stage) {
+  const MoveTable& sends = part.program->sends;
+  std::vector<Move> moves;
+  for (std::size_t index = 0; index < sends.length; index++) {
+    if (sends.stage[index] != stage || isEmptyMove(sends, index)) continue;
+    Move move;
+    move.peer = sends.peer[index];
+    move.transform = sends.transform[index];
+    move.source = addressOf(part, stage == 0 ? part.sources : part.destinations, sends.sourceTensor[index]) +
+                  static_cast<std::uint64_t>(sends.sourceOffset[index]);
+    move.destination = peers.destinations[static_cast<std::size_t>(move.peer)][static_cast<std::size_t>(
+                           sends.tensor[index])] +
+                       static_cast<std::uint64_t>(sends.destinationOffset[index]);
+    move.inner = static_cast<std::uint64_t>(sends.inner[index]);
+    for (std::size_t loop = 0; loop < kMoveLoops; loop++) {
+      const std::size_t at = index * kMoveLoops + loop;
+      move.counts[loop] = static_cast<std::uint64_t>(sends.counts[at]);
+      move.sourceStrides[loop] = sends.sourceStrides[at];
+      move.destinationStrides[loop] = sends.destinationStrides[at];
+    }
+    // A cast to the same dtype is a copy, NaN payloads and all.
+    if (move.transform != 0 && (move.transform - 1) / 32 == (move.transform - 1) % 32) {
+      move.inner *= kDTypeBytes[(move.transform - 1) % 32];
+      move.transform = 0;
+    }
+    moves.push_back(move);
+  }
+  return moves;
+}
+
+Outcome<DeviceProgram> loadProgram(const PreparePart& part, const PeerAddresses& peers, const StageLimits& limits,
+                                   const NcclApi& api, int device) {
+  const TransferState state;
+  const StagePeers stages[kTransferStages] = {peersOf(part, 0), peersOf(part, 1)};
+  Ranks grantees = stages[0].senders;
+  grantees.insert(stages[1].senders.begin(), stages[1].senders.end());
+
+  Layout layout;
+  const std::size_t stateAt = layout.add(&state, sizeof state);
+  const std::size_t controlsAt = layout.add(peers.controls.data(), peers.controls.size() * sizeof(std::uint64_t));
+  const std::size_t granteesAt = layout.add(grantees);
+  std::size_t receiversAt[kTransferStages], sendersAt[kTransferStages], imageAt[kTransferStages];
+  ProgramImage images[kTransferStages];
+  for (int stage = 0; stage < kTransferStages; stage++) {
+    receiversAt[stage] = layout.add(stages[stage].receivers);
+    sendersAt[stage] = layout.add(stages[stage].senders);
+    images[stage] = imageOf(bundleMoves(movesOf(part, peers, stage), limits));
+    imageAt[stage] = layout.add(images[stage].bytes.data(), images[stage].bytes.size());
+  }
+
+  Outcome<DeviceMemory> memory = DeviceMemory::allocate(api, device, layout.bytes().size(), MemoryKind::kPlain);
+  if (!memory) return memory.error();
+  const DeviceGuard guard(device);
+  DeviceProgram program;
+  program.memory = std::move(memory.value());
+  auto* base = static_cast<std::byte*>(program.memory.address());
+  const cudaError_t copied = cudaMemcpy(base, layout.bytes().data(), layout.bytes().size(), cudaMemcpyHostToDevice);
+  if (copied != cudaSuccess) return cudaFailure(copied, kPrepareOp, "the transfer's program").ofRank(part.rank);
+
+  const auto ranksAt = [base](std::size_t at) { return reinterpret_cast<const std::int32_t*>(base + at); };
+  const bool second = !stages[1].receivers.empty() || !stages[1].senders.empty() || stages[1].local;
+  program.stageCount = second ? 2 : 1;
+  for (int stage = 0; stage < kTransferStages; stage++) {
+    TransferArgs& args = program.stages[stage];
+    args.work = workAt(images[stage], base + imageAt[stage]);
+    args.controls = reinterpret_cast<TransferCell* const*>(base + controlsAt);
+    args.grantees = ranksAt(granteesAt);
+    args.receivers = ranksAt(receiversAt[stage]);
+    args.senders = ranksAt(sendersAt[stage]);
+    args.state = reinterpret_cast<TransferState*>(base + stateAt);
+    args.granteeCount = static_cast<std::int32_t>(grantees.size());
+    args.receiverCount = static_cast<std::int32_t>(stages[stage].receivers.size());
+    args.senderCount = static_cast<std::int32_t>(stages[stage].senders.size());
+    args.rank = part.rank;
+    args.size = static_cast<std::int32_t>(peers.controls.size());
+    args.stage = stage;
+    args.last = stage + 1 == program.stageCount ? 1 : 0;
+  }
+  return program;
+}
+
+}  // namespace nccl_ext

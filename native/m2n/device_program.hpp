@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// One rank's side of a transfer in device memory: what its kernels read, and the arguments of their launches.
+#pragma once
+
+#include "m2n/bundle_moves.hpp"
+#include "m2n/prepare_part.hpp"
+#include "m2n/shared/transfer_args.hpp"
+#include "runtime/device_memory.hpp"
+
+namespace nccl_ext {
+
+// Where this rank reaches the others, by rank; 0 where it has no business.
+struct PeerAddresses {
+  std::vector<std::uint64_t> controls;                   // control blocks
+  std::vector<std::vector<std::uint64_t>> destinations;  // by rank and tensor: where the tensor is bound
+};
+
+struct DeviceProgram {
+  DeviceMemory memory;
+  TransferArgs stages[kTransferStages] = {};  // without what belongs to a launch or the rank's host side
+  int stageCount = 1;                         // stage 1 is launched where a rank takes part in it
+};
+
+// The moves of one stage with addresses.
+std::vector<Move> movesOf(const PreparePart& part, const PeerAddresses& peers, int stage);
+
+// ERR_OUT_OF_MEMORY.
+Outcome<DeviceProgram> loadProgram(const PreparePart& part, const PeerAddresses& peers, const StageLimits& limits,
+                                   const NcclApi& api, int device);
+
+}  // namespace nccl_ext

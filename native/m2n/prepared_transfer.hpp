@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// What stands behind the handle of a transfer. The owner's thread alone touches it.
+#pragma once
+
+#include <functional>
+#include <map>
+
+#include "m2n/prepare.hpp"
+
+namespace nccl_ext {
+
+struct PreparedTransfer {
+  Handle handle = 0;
+  std::shared_ptr<RankState> owner;
+  std::shared_ptr<Preparation> made;
+  std::vector<std::shared_ptr<BufferState>> buffers;
+  TransferCounts* counts = nullptr;  // a pinned cell of the rank's
+  // Held by streams that record or graphs that were recorded with an execution of it.
+  std::shared_ptr<int> graphUse = std::make_shared<int>(0);
+  std::map<Handle, std::uint64_t> uses;  // by stream: the ticket of its last execution there
+  bool disposing = false;
+  std::vector<std::function<void(Status)>> disposeWaiters;
+};
+
+}  // namespace nccl_ext

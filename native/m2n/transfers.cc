@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+// Transfers: the m2n calls of the contract (core/src/contract/m2n.ts) on handles.
+//
+// All executions of a rank's transfers follow one another, on whatever streams they are: each may hold the rank's whole SM
+// budget. So ranks must enqueue their transfers in the same order.
+#include <new>
+
+#include "m2n/prepared_transfer.hpp"
+#include "m2n/transfer.hpp"
+#include "runtime/cuda_error.hpp"
+#include "runtime/runtime.hpp"
+
+namespace nccl_ext {
+namespace {
+
+constexpr const char* kTransferOp = "transfer";
+// A wait, two kernels, two events.
+constexpr int kEntries = 5;
+
+ErrorRecord invalid(const RankState& rank, std::string detail) {
+  return fail(ErrorCode::kInvalidArgument, kPrepareOp, std::move(detail)).ofRank(rank.rank);
+}
+
+}  // namespace
+
+// The buffers of one side, each once in the part's memories.
+std::optional<ErrorRecord> Runtime::resolveBindings(const RankState& rank, const std::string& name,
+                                                    const TensorBindings& bindings, PreparePart& part,
+                                                    Bindings& resolved) const {
+  for (std::size_t tensor = 0; tensor < bindings.buffer.size(); tensor++) {
+    BoundTensor& binding = resolved.emplace_back();
+    if (bindings.buffer[tensor] == 0) continue;
+    const std::string what = name + "[" + std::to_string(tensor) + "]";
+    Outcome<Buffer> found = bufferFor(bindings.buffer[tensor], rank, 0, 0, kPrepareOp);
+    if (!found) {
+      ErrorRecord error = found.error();
+      error.rank = rank.rank;
+      if (error.code != ErrorCode::kForeignObject) error.detail = what + ": " + error.detail;
+      return error;
+    }
+    const Buffer& buffer = found.value();
+    binding.byteOffset = tensor < bindings.byteOffset.size() ? bindings.byteOffset[tensor] : 0;
+    if (binding.byteOffset < 0)
+      return invalid(rank, what + " has byte offset " + std::to_string(binding.byteOffset));
+    const auto [known, added] = part.memoryOf.try_emplace(buffer.get(), static_cast<std::int32_t>(part.memories.size()));
+    binding.memory = known->second;
+    if (!added) continue;
+    part.buffers.push_back(buffer);
+    part.memories.push_back(
+        {reinterpret_cast<std::uint64_t>(buffer->memory.address()), static_cast<std::int64_t>(buffer->memory.bytes())});
+  }
+  return std::nullopt;
+}
+
+// What the rank brings, or in it why it cannot take part.
+std::shared_ptr<PrepareRequest> Runtime::prepareRequest(const RankState& rank, PrepareConfig config) const {
+  auto request = std::make_shared<PrepareRequest>();
+  request->digest = config.program.digest;
+  request->verify = config.verify;
+  request->problem = programProblem(config.program, config.verify, rank.rank, rank.world->size);
+  PreparePart& part = request->part;
+  part.rank = rank.rank;
+  part.verify = config.verify;
+  part.program = std::make_shared<const TransferProgram>(std::move(config.program));
+  if (!request->problem) request->problem = resolveBindings(rank, "sources", config.sources, part, part.sources);
+  if (!request->problem)
+    request->problem = resolveBindings(rank, "destinations", config.destinations, part, part.destinations);
+  if (request->problem) part.buffers.clear();
+  for (const Buffer& buffer : part.buffers) {
+    const DeviceMemory& memory = buffer->memory;
+    // Sharing is the owner's thread's: it leaves a descriptor in the buffer.
+    request->memories.push_back(rank.world->oneProcess ? exposureOf(memory) : exposureOf(memory, buffer->exported));
+  }
+  return request;
+}
+
+void Runtime::prepareTransfer(Handle handle, PrepareConfig config, Done<Handle> done) {
+  Outcome<Rank> found = rankOf(handle, kPrepareOp);
+  if (!found) return done(found.error());
+  const Rank rank = found.value();
+  if (const auto error = unusable(*rank, kPrepareOp)) return done(*error);
+  const std::shared_ptr<PrepareRequest> request = prepareRequest(*rank, std::move(config));
+  DeviceStatus* cell = rank->cells->take();
+  if (cell == nullptr && !request->problem) {
+    request->problem = ErrorRecord(fail(ErrorCode::kOutOfMemory, kPrepareOp, "no pinned memory for the transfer's counts")
+                                       .ofRank(rank->rank));
+  }
+  for (const Buffer& buffer : request->part.buffers) buffer->transfers++;  // busy from here on
+  rank->worker->post([this, rank, request, cell, done] {
+    mailbox_.post([this, rank, request, cell, done, attempt = nccl_ext::prepareTransfer(*rank, *request)] {
+      const auto& made = attempt.result;
+      if (!made || rank->disposing) {
+        for (const Buffer& buffer : request->part.buffers) buffer->transfers--;
+        if (cell != nullptr) rank->cells->give(cell);
+        if (made) reaper_->post([kept = made.value()] { *kept = Preparation(); });
+        if (!made && !attempt.refused) poison(*rank, made.error());
+        return done(made ? disposed(*rank) : made.error());
+      }
+      auto transfer = std::make_shared<PreparedTransfer>();
+      static_assert(sizeof(TransferCounts) == sizeof(DeviceStatus));
+      transfer->counts = new (cell) TransferCounts();
+      transfer->owner = rank;
+      transfer->made = made.value();
+      transfer->buffers = request->part.buffers;
+      for (const Buffer& buffer : transfer->buffers) buffer->exposed = true;
+      transfer->handle = handles_.add(transfer);
+      rank->transfers.insert(transfer.get());
+      done(transfer->handle);
+    });
+  });
+}
+
+Status Runtime::enqueueTransfer(Handle handle, Handle streamHandle) {
+  Outcome<Stream> foundStream = streamOf(streamHandle, kTransferOp);
+  if (!foundStream) return foundStream.error();
+  const Stream& stream = foundStream.value();
+  RankState& rank = *stream->owner;
+  Outcome<std::shared_ptr<PreparedTransfer>> found = handles_.find<PreparedTransfer>(handle, kTransferOp);
+  if (!found) return found.error();
+  PreparedTransfer& transfer = *found.value();
+  if (transfer.disposing)
+    return fail(ErrorCode::kDisposed, kTransferOp, "the transfer is being disposed").ofRank(rank.rank);
+  if (transfer.owner.get() != &rank) {
+    return fail(ErrorCode::kForeignObject, kTransferOp,
+                "a transfer of rank " + std::to_string(transfer.owner->rank) + " was passed to transfer on rank " +
+                    std::to_string(rank.rank))
+        .ofRank(rank.rank)
+        .fromPeer(transfer.owner->rank)
+        .helped("Pass objects of the rank that owns the stream.");
+  }
+  if (const Status admitted = admit(*stream, kEntries, kTransferOp); !admitted) return admitted;
+  const DeviceGuard guard(rank.device);
+  cudaError_t result = stream->capture ? cudaSuccess : rank.transferTurns.await(*stream);
+  const DeviceProgram& program = transfer.made->program;
+  for (int stage = 0; stage < program.stageCount && result == cudaSuccess; stage++) {
+    TransferArgs args = program.stages[stage];
+    args.counts = transfer.counts;
+    args.status = boxOf(*stream);
+    args.words = &rank.cells->words();
+    args.timeoutNs = static_cast<std::uint64_t>(std::chrono::nanoseconds(rank.world->timeout).count());
+    result = launchTransfer(args, stream->stream.get());
+  }
+  Operation operation;
+  operation.entries = kEntries;
+  if (stream->capture) {
+    // The launch orders the graph after this rank's other transfers.
+    stream->capture->hasTransfer = true;
+    operation.keeps.push_back(transfer.graphUse);
+    return commit(stream, std::move(operation), result, kTransferOp);
+  }
+  if (result == cudaSuccess) result = rank.transferTurns.mark(*stream);
+  const Status status = commit(stream, std::move(operation), result, kTransferOp);
+  transfer.uses[streamHandle] = stream->enqueued;
+  return status;
+}
+
+TransferProgress Runtime::progressOf(Handle handle) const {
+  const auto found = handles_.find<PreparedTransfer>(handle, "progressOf");
+  if (!found) return {};
+  TransferCounts& counts = *found.value()->counts;
+  return {static_cast<std::int64_t>(peek<kSystem>(counts.written)),
+          static_cast<std::int64_t>(peek<kSystem>(counts.completed))};
+}
+
+void Runtime::disposeTransfer(Handle handle, DoneStatus done) {
+  constexpr const char* kOp = "disposeTransfer";
+  Outcome<std::shared_ptr<PreparedTransfer>> found = handles_.find<PreparedTransfer>(handle, kOp);
+  if (!found) return done(found.error());
+  const std::shared_ptr<PreparedTransfer> transfer = found.value();
+  if (transfer->graphUse.use_count() > 1) {
+    return done(fail(ErrorCode::kBusy, kOp,
+                     "a graph of rank " + std::to_string(transfer->owner->rank) + " still uses this transfer")
+                    .ofRank(transfer->owner->rank)
+                    .helped("Free the graph first."));
+  }
+  transfer->disposeWaiters.push_back(std::move(done));
+  if (std::exchange(transfer->disposing, true)) return;
+  // Held by the callbacks: the last one that runs frees the transfer.
+  const auto freeing = std::make_shared<int>(1);
+  const auto passed = [this, transfer, freeing] {
+    if (--*freeing == 0) freeTransfer(transfer);
+  };
+  for (const auto& [streamHandle, ticket] : transfer->uses) {
+    // A stream that was freed has finished.
+    const auto stream = handles_.find<StreamState>(streamHandle, kOp);
+    if (!stream) continue;
+    ++*freeing;
+    whenFinished(stream.value(), ticket, passed);
+  }
+  passed();
+}
+
+void Runtime::freeTransfer(const std::shared_ptr<PreparedTransfer>& transfer) {
+  const Rank rank = transfer->owner;
+  if (rank->transfers.erase(transfer.get()) > 0) releaseTransfer(*transfer, true);
+  for (const DoneStatus& waiter : std::exchange(transfer->disposeWaiters, {})) waiter(ok());
+}
+
+// Takes a transfer's handle away, and with it what it holds. `drained`: none of the rank's kernels uses it any more.
+void Runtime::releaseTransfer(PreparedTransfer& transfer, bool drained) {
+  RankState& rank = *transfer.owner;
+  for (const Buffer& buffer : transfer.buffers) buffer->transfers--;
+  transfer.buffers.clear();
+  const std::shared_ptr<Preparation> made = std::move(transfer.made);
+  if (drained) {
+    rank.cells->give(reinterpret_cast<DeviceStatus*>(transfer.counts));
+    reaper_->post([made] { *made = Preparation(); });
+  } else {
+    rank.oldHolds.push_back(made);
+  }
+  handles_.remove(transfer.handle);
+}
+
+}  // namespace nccl_ext
