@@ -45,7 +45,7 @@ add_fake(nccl incomplete libnccl.so.2 FAKE_NCCL_VERSION=23007 FAKE_NCCL_NAME="in
 
 # The product's host code with the CUDA runtime replaced.
 add_library(nccl_ext_host OBJECT ${NCCL_SOURCES} ${RUNTIME_SOURCES} ${M2N_SOURCES} tests/fake/fake_cudart.cc
-  tests/fake/fake_barrier.cc tests/fake/fake_moves.cc tests/fake/fake_transfer.cc)
+  tests/fake/fake_barrier.cc tests/fake/fake_hash.cc tests/fake/fake_moves.cc tests/fake/fake_transfer.cc)
 target_link_libraries(nccl_ext_host PUBLIC nccl_ext_settings)
 target_compile_features(nccl_ext_host PUBLIC cxx_std_17)
 set_target_properties(nccl_ext_host PROPERTIES POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden)

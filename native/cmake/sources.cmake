@@ -8,6 +8,7 @@ set(M2N_SOURCES
   m2n/check_peers.cc
   m2n/device_program.cc
   m2n/exposure.cc
+  m2n/hash_program.cc
   m2n/move_shape.cc
   m2n/move_table.cc
   m2n/peer_part.cc
@@ -63,5 +64,5 @@ set(RUNTIME_SOURCES
   runtime/wire.cc
   runtime/worker.cc
   runtime/worlds.cc)
-set(KERNEL_SOURCES m2n/transfer.cu runtime/barrier.cu runtime/moves.cu)
+set(KERNEL_SOURCES m2n/hash.cu m2n/transfer.cu runtime/barrier.cu runtime/moves.cu)
 set(NODE_SOURCES node/addon.cc node/bind_foreign.cc node/bind_kernels.cc node/bind_m2n.cc node/bind_runtime.cc node/convert.cc node/session.cc)

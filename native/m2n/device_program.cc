@@ -60,6 +60,62 @@ std::uint64_t addressOf(const PreparePart& part, const Bindings& bindings, std::
          static_cast<std::uint64_t>(binding.byteOffset);
 }
 
+// Where the lists of a verified transfer lie.
+struct HashLayout {
+  struct List {
+    std::size_t at = 0;
+    std::size_t moves = 0;
+    std::uint64_t words = 0;
+  };
+  List sent[kTransferStages], received;
+  std::size_t checksAt = 0, sumsAt = 0;
+  std::size_t sentGroups = 0, receivedGroups = 0;
+};
+
+HashLayout::List layList(Layout& layout, const HashList& list) {
+  return {layout.add(list.moves.data(), list.moves.size() * sizeof(HashMove)), list.moves.size(), list.words};
+}
+
+HashLayout layHashes(Layout& layout, const PreparePart& part, const std::vector<PeerPart>& parts,
+                     const PeerAddresses& peers) {
+  const PeerPart& self = parts[static_cast<std::size_t>(part.rank)];
+  HashLayout out;
+  for (int stage = 0; stage < kTransferStages; stage++) out.sent[stage] = layList(layout, sentHashes(part, stage));
+  out.received = layList(layout, receivedHashes(part));
+  const std::vector<HashCheck> checks = checksOf(part, parts, peers.controls);
+  out.checksAt = layout.add(checks.data(), checks.size() * sizeof(HashCheck));
+  out.sentGroups = self.sent.size();
+  out.receivedGroups = checks.size();
+  const std::vector<std::uint64_t> sums(2 * checks.size());
+  out.sumsAt = layout.add(sums.data(), sums.size() * sizeof(std::uint64_t));
+  return out;
+}
+
+// `block`: this rank's control block, where peers read its sums.
+void placeHashes(DeviceProgram& program, const HashLayout& at, std::byte* base, std::uint64_t block) {
+  const TransferArgs& stage = program.stages[0];
+  CompareArgs compare = {};
+  compare.checks = reinterpret_cast<const HashCheck*>(base + at.checksAt);
+  compare.received = {reinterpret_cast<std::uint64_t*>(base + at.sumsAt), static_cast<std::uint32_t>(at.receivedGroups)};
+  compare.sent = {reinterpret_cast<std::uint64_t*>(block + sumsOffset(stage.size)),
+                  static_cast<std::uint32_t>(at.sentGroups)};
+  compare.state = stage.state;
+  const auto argsOf = [&](const HashLayout::List& list, const HashSums& into, int begun) {
+    HashArgs args = {};
+    args.moves = reinterpret_cast<const HashMove*>(base + list.at);
+    args.moveCount = static_cast<std::uint32_t>(list.moves);
+    args.words = list.words;
+    args.into = into;
+    args.begun = begun;
+    args.state = stage.state;
+    return args;
+  };
+  for (int number = 0; number < kTransferStages; number++)
+    program.sent[number] = argsOf(at.sent[number], compare.sent, 1);
+  program.received = argsOf(at.received, compare.received, 0);
+  program.compare = compare;
+}
+
 }  // namespace
 
 std::vector<Move> movesOf(const PreparePart& part, const PeerAddresses& peers, int stage) {
@@ -92,8 +148,9 @@ std::vector<Move> movesOf(const PreparePart& part, const PeerAddresses& peers, i
   return moves;
 }
 
-Outcome<DeviceProgram> loadProgram(const PreparePart& part, const PeerAddresses& peers, const StageLimits& limits,
-                                   const NcclApi& api, int device) {
+Outcome<DeviceProgram> loadProgram(const PreparePart& part, const std::vector<PeerPart>& parts,
+                                   const PeerAddresses& peers, const StageLimits& limits, const NcclApi& api,
+                                   int device) {
   const TransferState state;
   const StagePeers stages[kTransferStages] = {peersOf(part, 0), peersOf(part, 1)};
   Ranks grantees = stages[0].senders;
@@ -111,6 +168,9 @@ Outcome<DeviceProgram> loadProgram(const PreparePart& part, const PeerAddresses&
     images[stage] = imageOf(bundleMoves(movesOf(part, peers, stage), limits));
     imageAt[stage] = layout.add(images[stage].bytes.data(), images[stage].bytes.size());
   }
+
+  HashLayout hashes;
+  if (part.verify) hashes = layHashes(layout, part, parts, peers);
 
   Outcome<DeviceMemory> memory = DeviceMemory::allocate(api, device, layout.bytes().size(), MemoryKind::kPlain);
   if (!memory) return memory.error();
@@ -140,6 +200,7 @@ Outcome<DeviceProgram> loadProgram(const PreparePart& part, const PeerAddresses&
     args.stage = stage;
     args.last = stage + 1 == program.stageCount ? 1 : 0;
   }
+  if (part.verify) placeHashes(program, hashes, base, peers.controls[static_cast<std::size_t>(part.rank)]);
   return program;
 }
 

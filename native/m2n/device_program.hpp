@@ -3,6 +3,7 @@
 #pragma once
 
 #include "m2n/bundle_moves.hpp"
+#include "m2n/hash_program.hpp"
 #include "m2n/prepare_part.hpp"
 #include "m2n/shared/transfer_args.hpp"
 #include "runtime/device_memory.hpp"
@@ -19,13 +20,18 @@ struct DeviceProgram {
   DeviceMemory memory;
   TransferArgs stages[kTransferStages] = {};  // without what belongs to a launch or the rank's host side
   int stageCount = 1;                         // stage 1 is launched where a rank takes part in it
+  // Of a verified transfer, likewise.
+  HashArgs sent[kTransferStages] = {};
+  HashArgs received = {};
+  std::optional<CompareArgs> compare;
 };
 
 // The moves of one stage with addresses.
 std::vector<Move> movesOf(const PreparePart& part, const PeerAddresses& peers, int stage);
 
-// ERR_OUT_OF_MEMORY.
-Outcome<DeviceProgram> loadProgram(const PreparePart& part, const PeerAddresses& peers, const StageLimits& limits,
+// `parts` by rank. ERR_OUT_OF_MEMORY.
+Outcome<DeviceProgram> loadProgram(const PreparePart& part, const std::vector<PeerPart>& parts,
+                                   const PeerAddresses& peers, const StageLimits& limits,
                                    const NcclApi& api, int device);
 
 }  // namespace nccl_ext

@@ -92,7 +92,7 @@ class Preparing {
     if (!problem) problem = findPeers(peers);
     if (!problem) {
       Outcome<DeviceProgram> program =
-          loadProgram(part_, peers, {rank_.smBudget, rank_.bulkCopies}, *rank_.world->api, rank_.device);
+          loadProgram(part_, parts_, peers, {rank_.smBudget, rank_.bulkCopies}, *rank_.world->api, rank_.device);
       if (program)
         made_->program = std::move(program.value());
       else
@@ -107,7 +107,8 @@ class Preparing {
   // Cleared before any peer knows where it is.
   Problem allocateBlock() {
     const DeviceGuard guard(rank_.device);
-    const std::size_t bytes = controlCells(rank_.world->size) * sizeof(TransferCell);
+    const std::size_t groups = request_.verify ? hashGroupsOf(part_.program->sends).size() : 0;
+    const std::size_t bytes = blockBytes(rank_.world->size, groups);
     Outcome<DeviceMemory> memory =
         DeviceMemory::allocate(*rank_.world->api, rank_.device, bytes,
                                rank_.world->oneProcess ? MemoryKind::kPlain : MemoryKind::kSymmetric);

@@ -15,10 +15,17 @@ struct PreparedTransfer {
   std::shared_ptr<Preparation> made;
   std::vector<std::shared_ptr<BufferState>> buffers;
   TransferCounts* counts = nullptr;  // a pinned cell of the rank's
+  int ctas = 0;  // of its kernels at most
+  // Where its latest execution is; none when that stream is gone, and with it everything that was on it.
+  StreamState* stream = nullptr;
+  std::uint64_t ticket = 0;
   // Held by streams that record or graphs that were recorded with an execution of it.
   std::shared_ptr<int> graphUse = std::make_shared<int>(0);
   std::map<Handle, std::uint64_t> uses;  // by stream: the ticket of its last execution there
   bool disposing = false;
+
+  bool isInFlight() const { return stream != nullptr && stream->finished() < ticket; }
+  bool isInFlightBeside(const StreamState& other) const { return stream != &other && isInFlight(); }
   std::vector<std::function<void(Status)>> disposeWaiters;
 };
 

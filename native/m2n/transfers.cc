@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Transfers: the m2n calls of the contract (core/src/contract/m2n.ts) on handles.
 //
-// All executions of a rank's transfers follow one another, on whatever streams they are: each may hold the rank's whole SM
-// budget. So ranks must enqueue their transfers in the same order.
+// Executions of one transfer follow one another, whatever streams they are on; those of several go side by side as long as
+// their CTAs fit into the rank's SM budget together, because kernels that wait must all be resident. Where they do not fit,
+// ranks must enqueue them in the same order.
+#include <algorithm>
 #include <new>
 
+#include "m2n/hash.hpp"
 #include "m2n/prepared_transfer.hpp"
 #include "m2n/transfer.hpp"
 #include "runtime/cuda_error.hpp"
@@ -14,8 +17,48 @@ namespace nccl_ext {
 namespace {
 
 constexpr const char* kTransferOp = "transfer";
-// A wait, two kernels, two events.
-constexpr int kEntries = 5;
+// Of the launch queue: the kernels of an execution, and the event behind them.
+int entriesOf(const DeviceProgram& program) {
+  return program.stageCount + (program.compare ? program.stageCount + 3 : 0) + 1;
+}
+
+// What belongs to a launch: whose failure it is, and where that is told.
+struct LaunchPlace {
+  TransferCounts* counts;
+  DeviceStatus* status;
+  RankWords* words;
+  std::uint64_t timeoutNs;
+};
+
+cudaError_t launchHashOf(HashArgs args, const LaunchPlace& place, int ctas, cudaStream_t stream) {
+  if (args.words == 0) return cudaSuccess;
+  args.status = place.status;
+  args.rankWords = place.words;
+  return launchHash(args, ctas, stream);
+}
+
+// All kernels of one execution.
+cudaError_t launchAll(const DeviceProgram& program, const LaunchPlace& place, int ctas, cudaStream_t stream) {
+  cudaError_t result = cudaSuccess;
+  std::optional<CompareArgs> compare = program.compare;
+  if (compare) {
+    compare->counts = place.counts;
+    compare->status = place.status;
+    compare->words = place.words;
+    result = launchClearHashes(*compare, stream);
+  }
+  for (int stage = 0; stage < program.stageCount; stage++) {
+    if (result == cudaSuccess && compare) result = launchHashOf(program.sent[stage], place, ctas, stream);
+    TransferArgs args = program.stages[stage];
+    args.counts = place.counts;
+    args.status = place.status;
+    args.words = place.words;
+    args.timeoutNs = place.timeoutNs;
+    if (result == cudaSuccess) result = launchTransfer(args, stream);
+  }
+  if (result == cudaSuccess && compare) result = launchHashOf(program.received, place, ctas, stream);
+  return result == cudaSuccess && compare ? launchCompareHashes(*compare, stream) : result;
+}
 
 ErrorRecord invalid(const RankState& rank, std::string detail) {
   return fail(ErrorCode::kInvalidArgument, kPrepareOp, std::move(detail)).ofRank(rank.rank);
@@ -102,6 +145,7 @@ void Runtime::prepareTransfer(Handle handle, PrepareConfig config, Done<Handle> 
       transfer->owner = rank;
       transfer->made = made.value();
       transfer->buffers = request->part.buffers;
+      for (const TransferArgs& stage : transfer->made->program.stages) transfer->ctas = std::max(transfer->ctas, stage.work.ctas);
       for (const Buffer& buffer : transfer->buffers) buffer->exposed = true;
       transfer->handle = handles_.add(transfer);
       rank->transfers.insert(transfer.get());
@@ -128,30 +172,57 @@ Status Runtime::enqueueTransfer(Handle handle, Handle streamHandle) {
         .fromPeer(transfer.owner->rank)
         .helped("Pass objects of the rank that owns the stream.");
   }
-  if (const Status admitted = admit(*stream, kEntries, kTransferOp); !admitted) return admitted;
+  const int entries = entriesOf(transfer.made->program);
+  if (const Status admitted = admit(*stream, entries, kTransferOp); !admitted) return admitted;
   const DeviceGuard guard(rank.device);
-  cudaError_t result = stream->capture ? cudaSuccess : rank.transferTurns.await(*stream);
-  const DeviceProgram& program = transfer.made->program;
-  for (int stage = 0; stage < program.stageCount && result == cudaSuccess; stage++) {
-    TransferArgs args = program.stages[stage];
-    args.counts = transfer.counts;
-    args.status = boxOf(*stream);
-    args.words = &rank.cells->words();
-    args.timeoutNs = static_cast<std::uint64_t>(std::chrono::nanoseconds(rank.world->timeout).count());
-    result = launchTransfer(args, stream->stream.get());
-  }
+  cudaError_t result = stream->capture ? cudaSuccess : awaitTurns(*stream, {found.value()});
+  const LaunchPlace place{transfer.counts, boxOf(*stream), &rank.cells->words(),
+                          static_cast<std::uint64_t>(std::chrono::nanoseconds(rank.world->timeout).count())};
+  if (result == cudaSuccess) result = launchAll(transfer.made->program, place, rank.smBudget, stream->stream.get());
   Operation operation;
-  operation.entries = kEntries;
+  operation.entries = entries;
   if (stream->capture) {
     // The launch orders the graph after this rank's other transfers.
-    stream->capture->hasTransfer = true;
+    stream->capture->transfers.push_back(found.value());
     operation.keeps.push_back(transfer.graphUse);
     return commit(stream, std::move(operation), result, kTransferOp);
   }
-  if (result == cudaSuccess) result = rank.transferTurns.mark(*stream);
   const Status status = commit(stream, std::move(operation), result, kTransferOp);
-  transfer.uses[streamHandle] = stream->enqueued;
+  takeTurns(*stream, {found.value()});
   return status;
+}
+
+// Holds the stream back until executions that must be over first are.
+cudaError_t Runtime::awaitTurns(StreamState& stream, const std::vector<std::shared_ptr<PreparedTransfer>>& next) {
+  if (next.empty()) return cudaSuccess;
+  RankState& rank = *stream.owner;
+  for (StreamState* other : rank.streams) retire(*other);
+  int ctas = 0, beside = 0;
+  for (const auto& transfer : next) ctas = std::max(ctas, transfer->ctas);
+  for (const PreparedTransfer* other : rank.transfers) beside += other->isInFlightBeside(stream) ? other->ctas : 0;
+  const bool crowded = ctas + beside > rank.smBudget;
+  cudaError_t result = cudaSuccess;
+  for (const PreparedTransfer* other : rank.transfers) {
+    const bool same = std::any_of(next.begin(), next.end(), [other](const auto& one) { return one.get() == other; });
+    if (result == cudaSuccess && (same || crowded) && other->isInFlightBeside(stream))
+      result = cudaStreamWaitEvent(stream.stream.get(), other->stream->mark(other->ticket), 0);
+  }
+  return result;
+}
+
+// Notes that the stream's latest operation executes these.
+void Runtime::takeTurns(StreamState& stream, const std::vector<std::shared_ptr<PreparedTransfer>>& transfers) {
+  for (const auto& transfer : transfers) {
+    transfer->stream = &stream;
+    transfer->ticket = stream.enqueued;
+    transfer->uses[stream.handle] = stream.enqueued;
+  }
+}
+
+void Runtime::forgetTurns(const StreamState& stream) {
+  for (PreparedTransfer* transfer : stream.owner->transfers) {
+    if (transfer->stream == &stream) transfer->stream = nullptr;
+  }
 }
 
 TransferProgress Runtime::progressOf(Handle handle) const {

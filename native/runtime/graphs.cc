@@ -10,6 +10,7 @@ void Capture::release() {
   for (const auto& buffer : buffers) buffer->graphs--;
   buffers.clear();
   keeps.clear();
+  transfers.clear();
 }
 
 Status Runtime::beginCapture(Handle handle) {
@@ -90,25 +91,24 @@ Status Runtime::launchGraph(Handle graphHandle, Handle streamHandle) {
   if (stream->capture)
     return fail(ErrorCode::kInvalidState, kOp, "the stream records a graph; a graph cannot hold another one")
         .ofRank(rank.rank);
-  constexpr int kEntries = 5;
-  if (const Status admitted = admit(*stream, kEntries, kOp); !admitted) return admitted;
+  if (const Status admitted = admit(*stream, 3, kOp); !admitted) return admitted;
   const DeviceGuard guard(rank.device);
-  std::vector<Turns*> turns;
-  if (graph->content.hasBarrier) turns.push_back(&rank.barrierTurns);
-  if (graph->content.hasTransfer) turns.push_back(&rank.transferTurns);
-  cudaError_t result = cudaSuccess;
-  for (const Turns* turn : turns) {
-    if (result == cudaSuccess) result = turn->await(*stream);
-  }
+  const bool barrier = graph->content.hasBarrier;
+  cudaError_t result = awaitTurns(*stream, graph->content.transfers);
+  if (result == cudaSuccess && barrier && rank.barrierStream != stream.get())
+    result = cudaStreamWaitEvent(stream->stream.get(), rank.lastBarrier.get(), 0);
   if (result == cudaSuccess) result = cudaGraphLaunch(graph->graph.get(), stream->stream.get());
-  for (Turns* turn : turns) {
-    if (result == cudaSuccess) result = turn->mark(*stream);
+  if (result == cudaSuccess && barrier) {
+    result = cudaEventRecord(rank.lastBarrier.get(), stream->stream.get());
+    rank.barrierStream = stream.get();
   }
   if (stream->launched.empty() || stream->launched.back() != graph) stream->launched.push_back(graph);
   Operation operation;
-  operation.entries = kEntries;
+  operation.entries = 3;
   operation.graph = graph;
-  return commit(stream, std::move(operation), result, kOp);
+  const Status status = commit(stream, std::move(operation), result, kOp);
+  takeTurns(*stream, graph->content.transfers);
+  return status;
 }
 
 Status Runtime::freeGraph(Handle handle) {

@@ -97,15 +97,6 @@ struct Staging {
   static Outcome<std::shared_ptr<Staging>> allocate(std::size_t bytes);
 };
 
-// Operations that follow one another on a rank, whatever streams they are on.
-struct Turns {
-  CudaEvent last;                 // the end of the latest one
-  StreamState* stream = nullptr;  // where it was recorded
-
-  cudaError_t await(const StreamState& next) const;
-  cudaError_t mark(StreamState& next);
-};
-
 struct RankState {
   Handle handle = 0;
   int rank = 0;
@@ -119,8 +110,8 @@ struct RankState {
   int smBudget = 0;
   ncclCommProperties properties{};
   std::unique_ptr<PinnedCells> cells;
-  Turns barrierTurns;
-  Turns transferTurns;
+  CudaEvent lastBarrier;                 // of any stream; the next barrier waits for it
+  StreamState* barrierStream = nullptr;  // where it was recorded
   bool bulkCopies = false;  // its GPU has an engine for them
   std::unordered_set<StreamState*> streams;
   std::unordered_set<BufferState*> buffers;
@@ -192,7 +183,7 @@ struct Capture {
   std::vector<std::shared_ptr<BufferState>> buffers;
   Keeps keeps;
   bool hasBarrier = false;
-  bool hasTransfer = false;
+  std::vector<std::shared_ptr<PreparedTransfer>> transfers;
 
   // Gives up what the graph uses.
   void release();
@@ -217,14 +208,6 @@ struct StreamState {
   std::uint64_t finished() const { return enqueued - queue.size(); }
   cudaEvent_t mark(std::uint64_t ticket) const { return marks[ticket % kMaxQueuedOperations].get(); }
 };
-
-inline cudaError_t Turns::await(const StreamState& next) const {
-  return stream == &next ? cudaSuccess : cudaStreamWaitEvent(next.stream.get(), last.get(), 0);
-}
-inline cudaError_t Turns::mark(StreamState& next) {
-  stream = &next;
-  return cudaEventRecord(last.get(), next.stream.get());
-}
 
 struct EventState {
   Handle handle = 0;

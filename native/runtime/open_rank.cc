@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "m2n/hash.hpp"
 #include "m2n/transfer.hpp"
 #include "runtime/barrier.hpp"
 #include "runtime/cuda_error.hpp"
@@ -115,6 +116,7 @@ Status tryOpen(RankState& rank, Clock::time_point deadline) {
   if (Status loaded = cudaStatus(preloadBarrier(), rank, "loading kernels"); !loaded) return loaded;
   if (Status loaded = cudaStatus(preloadMoves(), rank, "loading kernels"); !loaded) return loaded;
   if (Status loaded = cudaStatus(preloadTransfer(rank.bulkCopies), rank, "loading kernels"); !loaded) return loaded;
+  if (Status loaded = cudaStatus(preloadHashes(), rank, "loading kernels"); !loaded) return loaded;
   Outcome<ncclUniqueId> id = shareUniqueId(rank, deadline);
   if (!id) return id.error();
   rank.comm = std::make_unique<Comm>(*world.api, rank.stop);
@@ -139,12 +141,10 @@ Status allocateRank(RankState& rank, const NcclApi& api, int most) {
   Outcome<std::unique_ptr<PinnedCells>> cells = PinnedCells::create();
   if (!cells) return cells.error();
   rank.cells = std::move(cells.value());
-  for (Turns* turns : {&rank.barrierTurns, &rank.transferTurns}) {
-    cudaEvent_t event = nullptr;
-    if (Status made = cudaStatus(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), rank, "an event"); !made)
-      return made;
-    turns->last.reset(event);
-  }
+  cudaEvent_t event = nullptr;
+  if (Status made = cudaStatus(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), rank, "an event"); !made)
+    return made;
+  rank.lastBarrier.reset(event);
   Outcome<std::shared_ptr<Staging>> staging = Staging::allocate(kStagingBytes);
   if (!staging) return staging.error();
   rank.spareStaging.push_back(std::move(staging.value()));

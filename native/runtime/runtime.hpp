@@ -227,6 +227,9 @@ class Runtime {
                                              const TensorBindings& bindings, PreparePart& part,
                                              Bindings& resolved) const;
   std::shared_ptr<PrepareRequest> prepareRequest(const RankState& rank, PrepareConfig config) const;
+  cudaError_t awaitTurns(StreamState& stream, const std::vector<std::shared_ptr<PreparedTransfer>>& next);
+  static void takeTurns(StreamState& stream, const std::vector<std::shared_ptr<PreparedTransfer>>& transfers);
+  static void forgetTurns(const StreamState& stream);
   void freeTransfer(const std::shared_ptr<PreparedTransfer>& transfer);
   void releaseTransfer(PreparedTransfer& transfer, bool drained);
 

@@ -81,9 +81,8 @@ Status Runtime::freeStream(Handle handle) {
         .helped("Synchronize it, then dispose it again.");
   }
   poller_.forget(stream.get());
-  for (Turns* turns : {&rank.barrierTurns, &rank.transferTurns}) {
-    if (turns->stream == stream.get()) turns->stream = nullptr;
-  }
+  if (rank.barrierStream == stream.get()) rank.barrierStream = nullptr;
+  forgetTurns(*stream);
   rank.streams.erase(stream.get());
   rank.cells->give(stream->box);
   if (stream->staging) rank.spareStaging.push_back(std::exchange(stream->staging, nullptr));
@@ -151,9 +150,11 @@ Status Runtime::enqueueBarrier(Handle handle) {
     stream->capture->hasBarrier = true;
     return commit(stream, {}, launchBarrier(args, stream->stream.get()), kOp);
   }
-  cudaError_t result = rank.barrierTurns.await(*stream);
+  cudaError_t result = cudaSuccess;
+  if (rank.barrierStream != stream.get()) result = cudaStreamWaitEvent(stream->stream.get(), rank.lastBarrier.get(), 0);
   if (result == cudaSuccess) result = launchBarrier(args, stream->stream.get());
-  if (result == cudaSuccess) result = rank.barrierTurns.mark(*stream);
+  if (result == cudaSuccess) result = cudaEventRecord(rank.lastBarrier.get(), stream->stream.get());
+  rank.barrierStream = stream.get();
   return commit(stream, {}, result, kOp);
 }
 

@@ -37,12 +37,7 @@ class Stage {
   explicit Stage(const TransferArgs& args) : args_(args), epoch_(args.state->epoch + 1) {}
 
   void run() {
-    const ErrorCode reason = skipReason(guardOf(args_));
-    if (reason != ErrorCode::kNone) {
-      skipTransfer(args_, reason, true);
-    } else if (args_.stage == 0 || args_.state->failed == 0) {
-      work();
-    }
+    if (admit(args_, epoch_)) work();
     endStage(args_, epoch_);
   }
 

@@ -128,6 +128,44 @@ TEST(Transfers, ConvertWhileTheyCopy) {
   EXPECT_EQ(seen[2], 0x8000);
 }
 
+TEST(Transfers, VerifyWhatArrived) {
+  MovingRanks world(3);
+  std::vector<TestMove> moves = {
+      {0, 1, 13, 0, 3, {1, 2, 3}, {0, 64, 20}, {0, 80, 20}}, {1, 2, 40, 3, 1, {1, 1, 1}, {}, {}, 1}, {2, 2, 7, 0, 128}};
+  moves.push_back({0, 2, 5, 8, 64});
+  moves.back().transform = castTransform(DType::kF32, DType::kBf16);
+  std::vector<PrepareConfig> configs;
+  for (int rank = 0; rank < 3; rank++) {
+    configs.push_back(world.configOf(rank, moves));
+    configs.back().verify = true;
+    Bytes bytes = pattern(256);
+    std::memcpy(world.bytesOf(world.sources[static_cast<std::size_t>(rank)]), bytes.data(), bytes.size());
+  }
+  std::vector<Handle> right;
+  for (const auto& outcome : world.prepare(configs)) right.push_back(valueOf(outcome));
+  // Rank 2 looks at other bytes than rank 0 wrote.
+  configs[2].program.receives->destinationOffset[0] += 1;
+  std::vector<Handle> wrong;
+  for (const auto& outcome : world.prepare(configs)) wrong.push_back(valueOf(outcome));
+  for (int round = 0; round < 3; round++) {
+    for (std::size_t rank = 0; rank < 3; rank++)
+      ASSERT_TRUE(world.runtime.enqueueTransfer(right[rank], world.streams[rank]));
+  }
+  for (const Handle stream : world.streams) EXPECT_TRUE(world.synchronize(stream));
+  for (std::size_t rank = 0; rank < 3; rank++)
+    ASSERT_TRUE(world.runtime.enqueueTransfer(wrong[rank], world.streams[rank]));
+  EXPECT_TRUE(world.synchronize(world.streams[0]));
+  EXPECT_TRUE(world.synchronize(world.streams[1]));
+  const Status found = world.synchronize(world.streams[2]);
+  ASSERT_EQ(codeOf(found), ErrorCode::kVerify);
+  EXPECT_EQ(found.error().peer, 0);
+  EXPECT_EQ(found.error().detail, "tensor 0 as sent by rank 0 arrived on rank 2 with other bytes");
+  EXPECT_FALSE(world.runtime.poisonOf(world.handles[2]).has_value());
+  EXPECT_EQ(world.runtime.progressOf(right[2]).completed, 3);
+  EXPECT_EQ(world.runtime.progressOf(wrong[2]).completed, 0);
+  EXPECT_EQ(world.runtime.progressOf(wrong[0]).completed, 1);
+}
+
 TEST(Transfers, RefuseStreamsOfOtherRanksAndWhatIsGone) {
   MovingRanks world(2);
   const auto transfers = world.prepared({{0, 1, 8}});

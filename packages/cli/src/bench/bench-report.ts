@@ -10,14 +10,20 @@ import { type PairedTime, type RowTime, stepsPerGraph } from './measure-row.js';
 
 /** What plain copies reach. */
 export interface CopyCeiling {
+  /** In words. */
+  readonly how: string;
   readonly gigabytesPerSecond: number;
   readonly bytes: number;
 }
 
 export interface BenchResult {
   readonly machine: MachineFacts;
+  readonly backend: string;
   readonly ranks: number;
-  readonly workers: number;
+  /** Of the embedded backend. */
+  readonly workers?: number;
+  /** Of the CUDA backends: the GPU of rank 0, and what each rank may use of it. */
+  readonly device?: { readonly name: string; readonly ranks: number; readonly smBudget: number };
   /** Measured first, alone. */
   readonly ceiling: CopyCeiling;
   readonly rows: readonly (PairedTime & { readonly name: string })[];
@@ -27,8 +33,10 @@ export interface BenchResult {
 /** Times are milliseconds. `ofBound` is the bound over the time that was achieved. */
 export function benchJson({
   machine,
+  backend,
   ranks,
   workers,
+  device,
   ceiling,
   rows,
   step,
@@ -36,9 +44,10 @@ export function benchJson({
   return {
     ok: true,
     machine,
-    backend: 'embedded',
+    backend,
     ranks,
-    workers,
+    ...(workers === undefined ? {} : { workers }),
+    ...(device === undefined ? {} : { device }),
     ceiling: rounded(ceiling),
     rows: rows.map((row) => {
       const { name, bytes, ms, samples } = row;
@@ -55,7 +64,7 @@ export function benchJson({
 }
 
 export function benchText(
-  { machine, ranks, workers, ceiling, rows, step }: BenchResult,
+  { machine, backend, ranks, workers, device, ceiling, rows, step }: BenchResult,
   style: Style,
 ): string {
   const head = ['reshard', 'bytes', 'time', 'bound', 'rate', 'of bound', 'samples'].map(style.dim);
@@ -69,12 +78,16 @@ export function benchText(
     String(row.samples),
   ]);
   const half = ranks / 2;
+  const place =
+    device === undefined
+      ? `with ${countText(workers ?? 0, 'thread')}`
+      : `on ${device.name}, ${device.ranks} ranks on a GPU, ${device.smBudget} SMs each`;
   const { captured, uncaptured } = step;
   return [
-    style.bold(`M2N, ${half} to ${half} ranks, embedded backend with ${countText(workers, 'thread')}`),
+    style.bold(`M2N, ${half} to ${half} ranks, ${backend} backend ${place}`),
     `${machine.cpu}, ${countText(machine.cores, 'core')}, Node.js ${machine.node}, ${machine.system}, ${machine.date}`,
     '',
-    `Copy ceiling: ${style.bold(rateText(ceiling.gigabytesPerSecond))}, ${countText(workers, 'thread')} copying ${binaryBytesText(ceiling.bytes)}`,
+    `Copy ceiling: ${style.bold(rateText(ceiling.gigabytesPerSecond))}, ${ceiling.how} ${binaryBytesText(ceiling.bytes)}`,
     '',
     table([head, ...body], { right: [1, 2, 3, 4, 5, 6] }),
     `Per step of ${binaryBytesText(captured.bytes)}, row to row: ${style.bold(timeText(captured.ms))} in a captured graph of ${stepsPerGraph} steps, ${timeText(uncaptured.ms)} enqueued one by one`,

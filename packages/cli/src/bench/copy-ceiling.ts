@@ -3,18 +3,22 @@
 
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
+import { countText } from '../output/units.js';
+import type { Ceiling } from './ceiling.js';
 import type { CopyShare, CopySpan } from './copy-worker.js';
 import { fillRandom } from './fill-random.js';
 
 /** Threads that copy between shared memories of their own; their memory and they live until `dispose`. */
-export class CopyThreads {
+export class CopyThreads implements Ceiling {
   /** Copied by all threads together at each turn. */
   readonly bytes: number;
+  readonly how: string;
   readonly #workers: readonly Worker[];
 
   constructor(bytes: number, threads: number) {
     const share = Math.floor(bytes / threads);
     this.bytes = share * threads;
+    this.how = `${countText(threads, 'thread')} copying`;
     this.#workers = Array.from({ length: threads }, () => {
       const memory: CopyShare = {
         source: new SharedArrayBuffer(share),

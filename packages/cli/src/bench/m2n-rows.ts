@@ -46,6 +46,25 @@ export function m2nRows(ranks: number, bytes: number): BenchRow[] {
   ];
 }
 
+/**
+ * The rows that the design's targets for GPUs name, at 1 GiB and 8 ranks: [32768, 32768] bytes from rows to rows and to columns (runs of
+ * 8 KiB), [256, 4096, 1024] bytes with 256-byte runs, and shards to two replicas.
+ */
+export function deviceRows(ranks: number, bytes: number): BenchRow[] {
+  const half = ranks / 2;
+  const side = 2 ** Math.floor(Math.log2(bytes) / 2);
+  const matrix = [Math.floor(bytes / side), side];
+  const at = (dim: number, startRank: number): Layout =>
+    bytesLayout(matrix, { x: half }, { x: shard(dim) }, { startRank });
+  const [, , runs, replicas] = m2nRows(ranks, bytes);
+  return [
+    { name: 'row to row', source: at(0, 0), destination: at(0, half) },
+    { name: 'row to column', source: at(0, 0), destination: at(1, half) },
+    runs!,
+    replicas!,
+  ];
+}
+
 /** One small step: `bytes` bytes, row to row. */
 export function stepRow(ranks: number, bytes: number): BenchRow {
   return { ...m2nRows(ranks, bytes)[0]!, name: 'step' };

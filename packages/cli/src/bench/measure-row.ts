@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Times prepared transfers on all ranks of a world; a sample ends when the slowest rank is done.
 
-import type { Communicator, DeviceBuffer, Layout, Stream, World } from '@nccl-ext/core';
+import type { Communicator, DeviceBuffer, Layout, Stream, StreamEvent, World } from '@nccl-ext/core';
 import { createPlan, prepareTransfer, type Transfer } from '@nccl-ext/m2n';
-import type { CopyThreads } from './copy-ceiling.js';
-import { fillRandom } from './fill-random.js';
+import type { Ceiling } from './ceiling.js';
 import type { BenchRow } from './m2n-rows.js';
 import { median, repeatTimed } from './samples.js';
 import { timeAll } from './time-all.js';
+import { uploadRandom } from './upload-random.js';
 
 /** A time per execution, in milliseconds, and what one execution does. */
 export interface RowTime {
@@ -25,11 +25,13 @@ export const stepsPerGraph = 100;
 interface RankState {
   readonly stream: Stream;
   readonly transfer: Transfer;
+  /** Around each sample, where events tell time; else the host's clock does. */
+  readonly events: readonly [start: StreamEvent, end: StreamEvent] | undefined;
 }
 
 /** A {@link RowTime} and the time of a plain copy, measured in turns with it. */
 export interface PairedTime extends RowTime {
-  /** Milliseconds in which the copy threads copy `ceilingBytes`. */
+  /** Milliseconds in which plain copies move `ceilingBytes`. */
   readonly ceilingMs: number;
   readonly ceilingBytes: number;
 }
@@ -38,18 +40,18 @@ export interface PairedTime extends RowTime {
 export async function measureRow(
   world: World,
   row: BenchRow,
-  threads: CopyThreads,
+  ceiling: Ceiling,
   signal: AbortSignal,
 ): Promise<PairedTime> {
   return withTransfer(world, row, async (states, bytes) => {
     const execute = (): Promise<number> =>
       timeAll(states, ({ transfer, stream }) => transfer.enqueue(stream));
-    const [samples, copies] = (await repeatTimed([execute, () => threads.copy()], signal)) as [
+    const [samples, copies] = (await repeatTimed([execute, () => ceiling.copy()], signal)) as [
       number[],
       number[],
     ];
-    const ceiling = { ceilingMs: median(copies), ceilingBytes: threads.bytes };
-    return { ms: median(samples), ...bytes, samples: samples.length, ...ceiling };
+    const paired = { ceilingMs: median(copies), ceilingBytes: ceiling.bytes };
+    return { ms: median(samples), ...bytes, samples: samples.length, ...paired };
   });
 }
 
@@ -90,12 +92,22 @@ async function withTransfer<T>(
     const states = await world.run(async (communicator) => {
       const sources = bind(communicator, source, name);
       const destinations = bind(communicator, destination, name);
-      const input = sources[name];
-      if (input !== undefined) randomise(input);
-      const transfer = await prepareTransfer(communicator, plan, { sources, destinations });
       const stream = communicator.createStream();
-      owned.push(transfer, stream, ...Object.values(sources), ...Object.values(destinations));
-      return { transfer, stream };
+      const input = sources[name];
+      if (input !== undefined) await uploadRandom(stream, input);
+      const transfer = await prepareTransfer(communicator, plan, { sources, destinations });
+      const events =
+        world.backend.name === 'embedded'
+          ? undefined
+          : ([communicator.createEvent(), communicator.createEvent()] as const);
+      owned.push(
+        transfer,
+        stream,
+        ...(events ?? []),
+        ...Object.values(sources),
+        ...Object.values(destinations),
+      );
+      return { transfer, stream, events };
     });
     const bytes = plan.totals.wireBytes + plan.totals.localBytes;
     return await body(states, { bytes, copyBytes: (source.bytes + bytes) / 2 });
@@ -108,8 +120,4 @@ async function withTransfer<T>(
 function bind(communicator: Communicator, of: Layout, name: string): Record<string, DeviceBuffer> {
   if (!of.mesh.ranks.includes(communicator.rank)) return {};
   return { [name]: communicator.allocate(of.localBytes(communicator.rank)) };
-}
-
-function randomise(buffer: DeviceBuffer): void {
-  fillRandom((at, length) => buffer.view('u8', at, length), buffer.bytes);
 }

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// The conformance cases of M2N on the addon: planner, binding, checks, program and protocol together, every byte against the oracle.
+// Needs `npx tsc -b`. CASES=all runs the long groups too, CASES=<text> those whose name has it.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { runCases, selectCases } from '../../../packages/conformance/dist/index.js';
+import { singleDomain } from '../../../packages/core/dist/topology/presets.js';
+import { World } from '../../../packages/core/dist/world/world.js';
+import { addon, onGpu, take } from './addon.mjs';
+
+const text = process.env.CASES ?? '';
+const selected = text === 'all' ? selectCases({ group: 'all' }) : selectCases(text === '' ? {} : { filter: text });
+// Streams are threads on the fake runtime: more ranks than these take minutes.
+const cases = selected.filter(({ ranks }) => ranks <= (onGpu ? 8 : 16));
+
+/** A world of this addon's ranks. */
+async function world({ ranks, timeoutMs = 20_000 }) {
+  const backend = addon.createBackend('0.0.0');
+  const handles = take(await backend.runtime.createLocalRanks({ ranks, timeoutMs, workers: 0 }));
+  return new World(backend, handles, singleDomain(ranks), timeoutMs);
+}
+
+test(`${cases.length} conformance cases of M2N`, async (t) => {
+  const summary = await runCases(cases, { world });
+  for (const { name, status, detail } of summary.cases) {
+    if (status === 'skipped') t.diagnostic(`skipped ${name}: ${detail}`);
+  }
+  const failed = summary.cases.filter(({ status }) => status === 'failed');
+  assert.deepEqual(
+    failed.map(({ name, detail }) => `${name}: ${detail}`),
+    [],
+  );
+  assert.ok(summary.passed > 0);
+});

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// The bound of the CUDA backends: how fast a GPU copies within its own memory when nothing else runs.
+
+import type { Communicator, DeviceBuffer, Stream, StreamEvent } from '@nccl-ext/core';
+import type { Ceiling } from './ceiling.js';
+import { uploadRandom } from './upload-random.js';
+
+/** Copies between two buffers of a rank's GPU, timed by events. */
+export class DeviceCopies implements Ceiling {
+  readonly bytes: number;
+  readonly how: string;
+  readonly #source: DeviceBuffer;
+  readonly #destination: DeviceBuffer;
+  readonly #stream: Stream;
+  readonly #start: StreamEvent;
+  readonly #end: StreamEvent;
+
+  static async open(communicator: Communicator, bytes: number): Promise<DeviceCopies> {
+    const copies = new DeviceCopies(communicator, bytes);
+    await uploadRandom(copies.#stream, copies.#source);
+    return copies;
+  }
+
+  private constructor(communicator: Communicator, bytes: number) {
+    this.bytes = bytes;
+    this.how = `device-to-device copies on GPU ${communicator.device.index}`;
+    this.#source = communicator.allocate(bytes, 'plain');
+    this.#destination = communicator.allocate(bytes, 'plain');
+    this.#stream = communicator.createStream();
+    this.#start = communicator.createEvent();
+    this.#end = communicator.createEvent();
+  }
+
+  async copy(): Promise<number> {
+    this.#stream.record(this.#start);
+    this.#stream.copy({ buffer: this.#destination }, { buffer: this.#source }, this.bytes);
+    this.#stream.record(this.#end);
+    await this.#stream.synchronize();
+    return this.#end.elapsedMs(this.#start);
+  }
+
+  async dispose(): Promise<void> {
+    for (const resource of [this.#stream, this.#start, this.#end, this.#source, this.#destination])
+      await resource.dispose();
+  }
+}
