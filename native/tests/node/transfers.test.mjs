@@ -10,7 +10,8 @@ import { World } from '../../../packages/core/dist/world/world.js';
 import { addon, onGpu, take } from './addon.mjs';
 
 const text = process.env.CASES ?? '';
-const selected = text === 'all' ? selectCases({ group: 'all' }) : selectCases(text === '' ? {} : { filter: text });
+const selected =
+  text === 'all' ? selectCases({ group: 'all' }) : selectCases(text === '' ? {} : { filter: text });
 // Streams are threads on the fake runtime: more ranks than these take minutes.
 const cases = selected.filter(({ ranks }) => ranks <= (onGpu ? 8 : 16));
 

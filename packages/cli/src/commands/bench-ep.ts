@@ -75,7 +75,11 @@ async function runBench({ arguments: args, signal, progress }: Session): Promise
   const threads = new CopyThreads(copyBytes, workers);
   try {
     const [copies] = await repeatTimed([() => threads.copy()], signal);
-    const ceiling = { gigabytesPerSecond: threads.bytes / median(copies!) / 1e6, bytes: threads.bytes };
+    const ceiling = {
+      gigabytesPerSecond: threads.bytes / median(copies!) / 1e6,
+      bytes: threads.bytes,
+      how: threads.how,
+    };
     const world = await localWorld({ ranks: sizes.ranks, workers, backend: 'embedded', signal });
     try {
       const rows: EpRow[] = [];
