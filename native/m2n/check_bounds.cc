@@ -19,7 +19,8 @@ std::optional<ErrorRecord> outside(int rank, const Side& side) {
   const std::string role = side.role, tensor = std::to_string(side.tensor), owner = std::to_string(side.owner);
   const auto index = static_cast<std::size_t>(side.tensor);
   if (side.tensor < 0 || index >= side.bindings.size() || side.bindings[index].memory < 0) {
-    return fail(ErrorCode::kInvalidArgument, kPrepareOp, "rank " + owner + " binds no " + role + " for tensor " + tensor)
+    return fail(ErrorCode::kInvalidArgument, kPrepareOp,
+                "rank " + owner + " binds no " + role + " for tensor " + tensor)
         .ofRank(rank)
         .fromPeer(side.owner)
         .helped("Bind a buffer to " + role + " tensor " + tensor + " on rank " + owner + ".");
@@ -79,7 +80,8 @@ std::optional<ErrorRecord> boundsProblem(const PreparePart& part, const std::vec
     if (isEmptyMove(receives, move)) continue;
     const auto unit = unitBytesOf(receives.transform[move]);
     if (!unit) return unknownTransform(part.rank, move, receives.transform[move]);
-    if (auto problem = destinationProblem(part.rank, self, part.rank, receives, move, unit->destination)) return problem;
+    if (auto problem = destinationProblem(part.rank, self, part.rank, receives, move, unit->destination))
+      return problem;
   }
   return std::nullopt;
 }

@@ -55,8 +55,7 @@ std::vector<Touched> extentsOn(const PreparePart& part, const std::vector<PeerPa
   }
   std::vector<Touched> sorted;
   for (const auto& [key, touched] : all) sorted.push_back(touched);
-  std::stable_sort(sorted.begin(), sorted.end(),
-                   [](const Touched& a, const Touched& b) { return a.start < b.start; });
+  std::stable_sort(sorted.begin(), sorted.end(), [](const Touched& a, const Touched& b) { return a.start < b.start; });
   return sorted;
 }
 

@@ -96,7 +96,8 @@ void placeHashes(DeviceProgram& program, const HashLayout& at, std::byte* base, 
   const TransferArgs& stage = program.stages[0];
   CompareArgs compare = {};
   compare.checks = reinterpret_cast<const HashCheck*>(base + at.checksAt);
-  compare.received = {reinterpret_cast<std::uint64_t*>(base + at.sumsAt), static_cast<std::uint32_t>(at.receivedGroups)};
+  compare.received = {reinterpret_cast<std::uint64_t*>(base + at.sumsAt),
+                      static_cast<std::uint32_t>(at.receivedGroups)};
   compare.sent = {reinterpret_cast<std::uint64_t*>(block + sumsOffset(stage.size)),
                   static_cast<std::uint32_t>(at.sentGroups)};
   compare.state = stage.state;
@@ -128,9 +129,9 @@ std::vector<Move> movesOf(const PreparePart& part, const PeerAddresses& peers, i
     move.transform = sends.transform[index];
     move.source = addressOf(part, stage == 0 ? part.sources : part.destinations, sends.sourceTensor[index]) +
                   static_cast<std::uint64_t>(sends.sourceOffset[index]);
-    move.destination = peers.destinations[static_cast<std::size_t>(move.peer)][static_cast<std::size_t>(
-                           sends.tensor[index])] +
-                       static_cast<std::uint64_t>(sends.destinationOffset[index]);
+    move.destination =
+        peers.destinations[static_cast<std::size_t>(move.peer)][static_cast<std::size_t>(sends.tensor[index])] +
+        static_cast<std::uint64_t>(sends.destinationOffset[index]);
     move.inner = static_cast<std::uint64_t>(sends.inner[index]);
     for (std::size_t loop = 0; loop < kMoveLoops; loop++) {
       const std::size_t at = index * kMoveLoops + loop;

@@ -31,7 +31,7 @@ std::vector<Move> movesOf(const PreparePart& part, const PeerAddresses& peers, i
 
 // `parts` by rank. ERR_OUT_OF_MEMORY.
 Outcome<DeviceProgram> loadProgram(const PreparePart& part, const std::vector<PeerPart>& parts,
-                                   const PeerAddresses& peers, const StageLimits& limits,
-                                   const NcclApi& api, int device);
+                                   const PeerAddresses& peers, const StageLimits& limits, const NcclApi& api,
+                                   int device);
 
 }  // namespace nccl_ext

@@ -7,7 +7,6 @@
 namespace nccl_ext {
 namespace {
 
-
 std::uint64_t addressOf(const PreparePart& part, const Bindings& bindings, std::int32_t tensor) {
   const BoundTensor& binding = bindings[static_cast<std::size_t>(tensor)];
   return part.memories[static_cast<std::size_t>(binding.memory)].address +
@@ -94,7 +93,8 @@ std::vector<HashCheck> checksOf(const PreparePart& part, const std::vector<PeerP
       if (other.peer == part.rank) known->second[{other.stage, other.tensor}] = i;
     }
     HashCheck check;
-    check.sent = blocks[sender] + sumsOffset(size) + known->second.at({group.stage, group.tensor}) * sizeof(std::uint64_t);
+    check.sent =
+        blocks[sender] + sumsOffset(size) + known->second.at({group.stage, group.tensor}) * sizeof(std::uint64_t);
     check.odd = parts[sender].sent.size() * sizeof(std::uint64_t);
     check.sender = group.peer;
     check.tensor = group.tensor;

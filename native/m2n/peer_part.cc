@@ -38,7 +38,8 @@ void readRanks(Reader& in, std::vector<std::int32_t>& ranks) {
 }
 
 void writeGroups(Writer& out, const std::vector<HashGroup>& groups) {
-  writeList(out, groups, [&](const HashGroup& group) { out.number(group.stage).number(group.peer).number(group.tensor); });
+  writeList(out, groups,
+            [&](const HashGroup& group) { out.number(group.stage).number(group.peer).number(group.tensor); });
 }
 
 void readGroups(Reader& in, std::vector<HashGroup>& groups) {
@@ -52,7 +53,10 @@ void readGroups(Reader& in, std::vector<HashGroup>& groups) {
 }
 
 void writeShare(Writer& out, const MemoryShare& share) {
-  out.number(static_cast<std::int64_t>(share.kind)).block(share.handle).number(share.descriptor).number(share.processId);
+  out.number(static_cast<std::int64_t>(share.kind))
+      .block(share.handle)
+      .number(share.descriptor)
+      .number(share.processId);
   out.number(share.allocationBytes).number(share.byteOffset).number(share.bytes);
 }
 
@@ -121,8 +125,7 @@ PeerPart peerPartOf(const PreparePart& part) {
     found->second.second = std::max(found->second.second, end);
   }
   for (int stage = 0; stage < 2; stage++) out.receivers[stage].assign(receivers[stage].begin(), receivers[stage].end());
-  for (const auto& [to, extent] : extents)
-    out.written.push_back({to.first, to.second, extent.first, extent.second});
+  for (const auto& [to, extent] : extents) out.written.push_back({to.first, to.second, extent.first, extent.second});
   if (!part.verify) return out;
   out.sent = hashGroupsOf(sends);
   out.received = hashGroupsOf(*part.program->receives);

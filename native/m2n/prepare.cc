@@ -53,7 +53,8 @@ class Preparing {
 
  private:
   Outcome<std::vector<Bytes>> gather(const char* what, Bytes payload) {
-    return rank_.world->meeting->gather(rank_.rank, {kPrepareOp, std::string(kPrepareOp) + " " + what, std::move(payload)},
+    return rank_.world->meeting->gather(rank_.rank,
+                                        {kPrepareOp, std::string(kPrepareOp) + " " + what, std::move(payload)},
                                         Clock::now() + rank_.world->timeout);
   }
 
@@ -109,14 +110,14 @@ class Preparing {
     const DeviceGuard guard(rank_.device);
     const std::size_t groups = request_.verify ? hashGroupsOf(part_.program->sends).size() : 0;
     const std::size_t bytes = blockBytes(rank_.world->size, groups);
-    Outcome<DeviceMemory> memory =
-        DeviceMemory::allocate(*rank_.world->api, rank_.device, bytes,
-                               rank_.world->oneProcess ? MemoryKind::kPlain : MemoryKind::kSymmetric);
+    Outcome<DeviceMemory> memory = DeviceMemory::allocate(
+        *rank_.world->api, rank_.device, bytes, rank_.world->oneProcess ? MemoryKind::kPlain : MemoryKind::kSymmetric);
     if (!memory) return memory.error();
     cudaError_t result = cudaMemset(memory.value().address(), 0, bytes);
     // cudaMemset returns before the memory is set.
     if (result == cudaSuccess) result = cudaStreamSynchronize(cudaStreamLegacy);
-    if (result != cudaSuccess) return cudaFailure(result, kPrepareOp, "clearing the transfer's flags").ofRank(rank_.rank);
+    if (result != cudaSuccess)
+      return cudaFailure(result, kPrepareOp, "clearing the transfer's flags").ofRank(rank_.rank);
     const auto block = std::make_shared<const DeviceMemory>(std::move(memory.value()));
     lend(block);
     made_->block = block;
@@ -217,7 +218,8 @@ class Preparing {
       const Exposure& memory = owner.memories[static_cast<std::size_t>(binding.memory)];
       auto found = reached.find(binding.memory);
       if (found == reached.end()) {
-        Outcome<std::uint64_t> address = peer == rank_.rank ? Outcome<std::uint64_t>(memory.address) : addressOf(peer, memory);
+        Outcome<std::uint64_t> address =
+            peer == rank_.rank ? Outcome<std::uint64_t>(memory.address) : addressOf(peer, memory);
         if (!address) return address.error();
         found = reached.emplace(binding.memory, address.value()).first;
       }

@@ -20,8 +20,8 @@ struct PrepareRequest {
 
 struct Preparation {
   DeviceProgram program;
-  std::shared_ptr<const DeviceMemory> block;  // control cells, which peers write
-  std::optional<Exported> exported;           // of the block
+  std::shared_ptr<const DeviceMemory> block;       // control cells, which peers write
+  std::optional<Exported> exported;                // of the block
   std::vector<std::shared_ptr<const void>> holds;  // of memory that its kernels write
 };
 

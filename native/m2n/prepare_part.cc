@@ -20,7 +20,8 @@ bool hasShortArrays(const MoveTable& table) {
   return shorter(table.peer, moves) || shorter(table.stage, moves) || shorter(table.tensor, moves) ||
          shorter(table.sourceTensor, moves) || shorter(table.sourceOffset, moves) ||
          shorter(table.destinationOffset, moves) || shorter(table.inner, moves) || shorter(table.transform, moves) ||
-         shorter(table.counts, loops) || shorter(table.sourceStrides, loops) || shorter(table.destinationStrides, loops);
+         shorter(table.counts, loops) || shorter(table.sourceStrides, loops) ||
+         shorter(table.destinationStrides, loops);
 }
 
 std::optional<ErrorRecord> tableProblem(const MoveTable& table, const std::string& name, int rank, int size) {
@@ -33,15 +34,14 @@ std::optional<ErrorRecord> tableProblem(const MoveTable& table, const std::strin
     if (table.stage[i] > 1)
       return invalid(rank, moveOf + std::to_string(i) + " has stage " + std::to_string(table.stage[i]));
     if (i > 0 && isBefore(table, i, i - 1))
-      return invalid(rank,
-                     "program." + name + " is not sorted by stage, peer and tensor at move " + std::to_string(i));
+      return invalid(rank, "program." + name + " is not sorted by stage, peer and tensor at move " + std::to_string(i));
   }
   for (const auto* array : {&table.sourceOffset, &table.destinationOffset, &table.inner, &table.counts,
                             &table.sourceStrides, &table.destinationStrides}) {
     for (const std::int64_t value : *array) {
       if (value < 0) {
-        return invalid(rank, "program." + name + " holds " + std::to_string(value) +
-                                 " where a non-negative integer must be");
+        return invalid(rank,
+                       "program." + name + " holds " + std::to_string(value) + " where a non-negative integer must be");
       }
     }
   }
@@ -52,12 +52,12 @@ std::optional<ErrorRecord> tableProblem(const MoveTable& table, const std::strin
 
 std::optional<ErrorRecord> programProblem(const TransferProgram& program, bool verify, int rank, int size) {
   if (program.rank != rank) {
-    return invalid(rank, "the program of rank " + std::to_string(program.rank) + " was given to rank " +
-                             std::to_string(rank));
+    return invalid(
+        rank, "the program of rank " + std::to_string(program.rank) + " was given to rank " + std::to_string(rank));
   }
   if (program.size != size) {
-    return invalid(rank, "the program is for " + std::to_string(program.size) + " ranks, the world has " +
-                             std::to_string(size));
+    return invalid(
+        rank, "the program is for " + std::to_string(program.size) + " ranks, the world has " + std::to_string(size));
   }
   if (verify && !program.receives)
     return invalid(rank, "program.receives is missing, which a transfer that verifies needs");

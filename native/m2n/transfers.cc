@@ -83,9 +83,9 @@ std::optional<ErrorRecord> Runtime::resolveBindings(const RankState& rank, const
     }
     const Buffer& buffer = found.value();
     binding.byteOffset = tensor < bindings.byteOffset.size() ? bindings.byteOffset[tensor] : 0;
-    if (binding.byteOffset < 0)
-      return invalid(rank, what + " has byte offset " + std::to_string(binding.byteOffset));
-    const auto [known, added] = part.memoryOf.try_emplace(buffer.get(), static_cast<std::int32_t>(part.memories.size()));
+    if (binding.byteOffset < 0) return invalid(rank, what + " has byte offset " + std::to_string(binding.byteOffset));
+    const auto [known, added] =
+        part.memoryOf.try_emplace(buffer.get(), static_cast<std::int32_t>(part.memories.size()));
     binding.memory = known->second;
     if (!added) continue;
     part.buffers.push_back(buffer);
@@ -125,8 +125,8 @@ void Runtime::prepareTransfer(Handle handle, PrepareConfig config, Done<Handle> 
   const std::shared_ptr<PrepareRequest> request = prepareRequest(*rank, std::move(config));
   DeviceStatus* cell = rank->cells->take();
   if (cell == nullptr && !request->problem) {
-    request->problem = ErrorRecord(fail(ErrorCode::kOutOfMemory, kPrepareOp, "no pinned memory for the transfer's counts")
-                                       .ofRank(rank->rank));
+    request->problem = ErrorRecord(
+        fail(ErrorCode::kOutOfMemory, kPrepareOp, "no pinned memory for the transfer's counts").ofRank(rank->rank));
   }
   for (const Buffer& buffer : request->part.buffers) buffer->transfers++;  // busy from here on
   rank->worker->post([this, rank, request, cell, done] {
@@ -145,7 +145,8 @@ void Runtime::prepareTransfer(Handle handle, PrepareConfig config, Done<Handle> 
       transfer->owner = rank;
       transfer->made = made.value();
       transfer->buffers = request->part.buffers;
-      for (const TransferArgs& stage : transfer->made->program.stages) transfer->ctas = std::max(transfer->ctas, stage.work.ctas);
+      for (const TransferArgs& stage : transfer->made->program.stages)
+        transfer->ctas = std::max(transfer->ctas, stage.work.ctas);
       for (const Buffer& buffer : transfer->buffers) buffer->exposed = true;
       transfer->handle = handles_.add(transfer);
       rank->transfers.insert(transfer.get());

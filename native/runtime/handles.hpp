@@ -71,10 +71,10 @@ class Handles {
   void remove(Handle handle) { objects_.erase(handle); }
 
  private:
-  using Object = std::variant<std::shared_ptr<RankState>, std::shared_ptr<BufferState>, std::shared_ptr<WindowState>,
-                              std::shared_ptr<StreamState>, std::shared_ptr<EventState>, std::shared_ptr<GraphState>,
-                              std::shared_ptr<ModuleState>, std::shared_ptr<KernelState>,
-                              std::shared_ptr<PreparedTransfer>>;
+  using Object =
+      std::variant<std::shared_ptr<RankState>, std::shared_ptr<BufferState>, std::shared_ptr<WindowState>,
+                   std::shared_ptr<StreamState>, std::shared_ptr<EventState>, std::shared_ptr<GraphState>,
+                   std::shared_ptr<ModuleState>, std::shared_ptr<KernelState>, std::shared_ptr<PreparedTransfer>>;
   Handle next_ = 1;
   std::unordered_map<Handle, Object> objects_;
 };

@@ -112,7 +112,7 @@ struct RankState {
   std::unique_ptr<PinnedCells> cells;
   CudaEvent lastBarrier;                 // of any stream; the next barrier waits for it
   StreamState* barrierStream = nullptr;  // where it was recorded
-  bool bulkCopies = false;  // its GPU has an engine for them
+  bool bulkCopies = false;               // its GPU has an engine for them
   std::unordered_set<StreamState*> streams;
   std::unordered_set<BufferState*> buffers;
   std::unordered_set<WindowState*> windows;

@@ -76,8 +76,9 @@ ErrorRecord recordOf(const DeviceStatus& status, int rank, const std::string& si
     detail = op + skippedText(status) + ": " + self + " is unusable since " + since;
   } else if (code == ErrorCode::kVerify) {
     // A transfer's record has the tensor and the stage where others count ranks.
-    detail = "tensor " + std::to_string(status.missing / 2) + (status.missing % 2 == 0 ? " as sent by " : " as forwarded by ") +
-             peer + " arrived on " + self + " with other bytes";
+    detail = "tensor " + std::to_string(status.missing / 2) +
+             (status.missing % 2 == 0 ? " as sent by " : " as forwarded by ") + peer + " arrived on " + self +
+             " with other bytes";
     help = "Send it again; if that fails too, suspect memory or a program that writes to the destination.";
   } else if (code == ErrorCode::kKernel || code == ErrorCode::kInvalidArgument || code == ErrorCode::kOutOfBounds) {
     const std::string about = status.peer >= 0 ? " about " + peer : "";

@@ -170,8 +170,7 @@ NCCL_EXT_HD inline void discount(const CompareArgs& args) {
 // Compares one group at the end of execution `epoch`; whether it arrived as it was sent. A difference leaves a record.
 NCCL_EXT_HD inline bool compareGroup(const CompareArgs& args, std::uint32_t group, std::uint64_t epoch) {
   const HashCheck& check = args.checks[group];
-  const std::uint64_t sent =
-      peek<kSystem>(*reinterpret_cast<std::uint64_t*>(check.sent + (epoch & 1) * check.odd));
+  const std::uint64_t sent = peek<kSystem>(*reinterpret_cast<std::uint64_t*>(check.sent + (epoch & 1) * check.odd));
   const std::uint64_t arrived = sumsOf(args.received, epoch)[group];
   if (sent == arrived) return true;
   DeviceStatus record;

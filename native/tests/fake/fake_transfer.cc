@@ -96,8 +96,7 @@ class Stage {
       for (std::uint32_t copy = 0; copy < bundle.copies; copy++) {
         const Member& member = args_.work.members[bundle.firstMember + place.column * bundle.copies + copy];
         if (!mayWrite(member.peer)) return false;
-        const std::uint64_t from =
-            member.source + distanceTo(place, bundle.strides) + span.offset * bundle.sourceUnit;
+        const std::uint64_t from = member.source + distanceTo(place, bundle.strides) + span.offset * bundle.sourceUnit;
         const std::uint64_t to =
             member.destination + distanceTo(place, member.strides) + span.offset * bundle.destinationUnit;
         if (bundle.transform == 0)

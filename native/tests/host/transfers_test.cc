@@ -88,7 +88,8 @@ TEST(Transfers, RunFromGraphs) {
   for (std::size_t rank = 0; rank < 3; rank++) {
     ASSERT_TRUE(world.runtime.beginCapture(world.streams[rank]));
     ASSERT_TRUE(world.runtime.enqueueTransfer(transfers[rank], world.streams[rank]));
-    ASSERT_TRUE(world.runtime.enqueueCopy(world.streams[rank], world.sources[rank], 0, world.destinations[rank], 0, 16));
+    ASSERT_TRUE(
+        world.runtime.enqueueCopy(world.streams[rank], world.sources[rank], 0, world.destinations[rank], 0, 16));
     ASSERT_TRUE(world.runtime.enqueueBarrier(world.streams[rank]));
     graphs.push_back(valueOf(world.runtime.endCapture(world.streams[rank])));
   }

@@ -22,7 +22,7 @@ struct TestMove {
   std::uint16_t transform = 0;
 };
 
-inline MoveTable tableOf(std::vector<TestMove> moves, int TestMove::*peer) {
+inline MoveTable tableOf(std::vector<TestMove> moves, int TestMove::* peer) {
   std::stable_sort(moves.begin(), moves.end(), [peer](const TestMove& a, const TestMove& b) {
     return std::tie(a.stage, a.*peer, a.tensor) < std::tie(b.stage, b.*peer, b.tensor);
   });
@@ -106,7 +106,8 @@ struct MovingRanks : Harness {
 
   std::vector<Handle> prepared(const std::vector<TestMove>& moves) {
     std::vector<PrepareConfig> configs;
-    for (std::size_t rank = 0; rank < handles.size(); rank++) configs.push_back(configOf(static_cast<int>(rank), moves));
+    for (std::size_t rank = 0; rank < handles.size(); rank++)
+      configs.push_back(configOf(static_cast<int>(rank), moves));
     std::vector<Handle> transfers;
     for (const auto& outcome : prepare(std::move(configs))) transfers.push_back(valueOf(outcome));
     return transfers;
