@@ -51,7 +51,7 @@ Status openMappings(const Wish& wish) {
     const CUresult result = driver().cuMemSetAccess(facts.value().base, facts.value().bytes, &access, 1);
     if (result != CUDA_SUCCESS) {
       return unreachable(wish, "GPU " + std::to_string(wish.device) + " gets no access to memory of GPU " +
-                                   std::to_string(wish.memory.device) + " (" + driverErrorName(result) + ")")
+                                   std::to_string(wish.memory.device) + " (" + driverText(result) + ")")
           .helped("`nvidia-smi topo -p2p r` shows which GPUs reach each other.");
     }
     at = facts.value().base + facts.value().bytes;
