@@ -2,6 +2,7 @@
 // What a check has at hand: worlds, and ways to say that something is not as it should be.
 
 import { type ErrorCode, type Faults, NcclExtError, type World } from '@nccl-ext/core';
+import { disposeStreams } from './case-streams.js';
 import type { WorldPool, WorldRequest } from './world-pool.js';
 
 /** Thrown by a check that cannot run here; the case counts as skipped. */
@@ -14,14 +15,17 @@ const disposeLimitMs = 10_000;
 export class CheckContext {
   readonly #pool: WorldPool;
   readonly #worlds: World[] = [];
+  readonly #shared = new Set<World>();
 
   constructor(pool: WorldPool) {
     this.#pool = pool;
   }
 
   /** A world that other cases use too: leave it as it was. */
-  shared(ranks: number): Promise<World> {
-    return this.#pool.shared(ranks);
+  async shared(ranks: number): Promise<World> {
+    const world = await this.#pool.shared(ranks);
+    this.#shared.add(world);
+    return world;
   }
 
   /** A world of its own, disposed after the check. */
@@ -54,6 +58,8 @@ export class CheckContext {
 
   async dispose(): Promise<void> {
     for (const world of this.#worlds.splice(0)) await this.end(world);
+    for (const world of this.#shared) await disposeStreams(world);
+    this.#shared.clear();
   }
 }
 

@@ -32,11 +32,6 @@ export function contentOf(number: number): Content {
   return { epoch: number, pass: 0, guard: (0xde + number) & 0xff };
 }
 
-/** One stream per rank. */
-export function streamsOf(world: World): readonly Stream[] {
-  return world.ranks.map((communicator) => communicator.createStream());
-}
-
 /** What each stream ends with: an error, or undefined. */
 export function settleStreams(streams: readonly Stream[]): Promise<readonly (NcclExtError | undefined)[]> {
   return Promise.all(

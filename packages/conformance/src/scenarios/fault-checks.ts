@@ -4,6 +4,7 @@
 import { shard, type World } from '@nccl-ext/core';
 import type { CheckCase } from '../cases/case.js';
 import { line } from '../cases/side.js';
+import { streamsOf } from '../run/case-streams.js';
 import {
   type CheckContext,
   errorOf,
@@ -24,7 +25,6 @@ import {
   requireUntouched,
   settleStreams,
   sourceRanks,
-  streamsOf,
 } from './crossed-move.js';
 
 /** Deadline in worlds where a rank is missing. */

@@ -3,6 +3,7 @@
 
 import { type DeviceBuffer, NcclExtError } from '@nccl-ext/core';
 import type { CheckCase } from '../cases/case.js';
+import { streamsOf } from '../run/case-streams.js';
 import {
   type CheckContext,
   errorOf,
@@ -11,15 +12,7 @@ import {
   requireWithin,
 } from '../run/check-context.js';
 import { growth, measureHeld } from '../run/memory.js';
-import {
-  check,
-  contentOf,
-  moveRanks,
-  openCrossed,
-  requireRefit,
-  settleStreams,
-  streamsOf,
-} from './crossed-move.js';
+import { check, contentOf, moveRanks, openCrossed, requireRefit, settleStreams } from './crossed-move.js';
 
 export const lifetimeChecks: readonly CheckCase[] = [
   check('lifetime', 'transfers disposed with work in flight finish it', disposeInFlight),

@@ -4,6 +4,7 @@
 import { shard } from '@nccl-ext/core';
 import type { CheckCase, TensorSpec } from '../cases/case.js';
 import { line } from '../cases/side.js';
+import { streamsOf } from '../run/case-streams.js';
 import { type CheckContext, expectRefusal, requireThat } from '../run/check-context.js';
 import { MoveSession } from '../run/move-session.js';
 import {
@@ -14,7 +15,6 @@ import {
   openCrossed,
   requireRefit,
   requireUntouched,
-  streamsOf,
 } from './crossed-move.js';
 
 /** Long enough for a wrong write to happen. */

@@ -4,6 +4,7 @@
 import { type Stream, subscribe, type World } from '@nccl-ext/core';
 import { Publication, type PublishOptions } from '@nccl-ext/m2n';
 import type { CheckCase } from '../cases/case.js';
+import { streamsOf } from '../run/case-streams.js';
 import {
   type CheckContext,
   errorOf,
@@ -20,7 +21,6 @@ import {
   openCrossed,
   readDestination,
   requireUntouched,
-  streamsOf,
 } from './crossed-move.js';
 
 export const publishChecks: readonly CheckCase[] = [

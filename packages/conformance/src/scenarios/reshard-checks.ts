@@ -5,10 +5,11 @@ import { presetTopology, replicate, shard, singleDomain } from '@nccl-ext/core';
 import { reshard } from '@nccl-ext/m2n';
 import type { CheckCase, TensorSpec } from '../cases/case.js';
 import { grid, line } from '../cases/side.js';
+import { streamsOf } from '../run/case-streams.js';
 import { type CheckContext, requireThat } from '../run/check-context.js';
 import { MoveSession } from '../run/move-session.js';
 import { layoutOf, planOf } from '../run/plan-of.js';
-import { check, contentOf, streamsOf } from './crossed-move.js';
+import { check, contentOf } from './crossed-move.js';
 
 const tensors: readonly TensorSpec[] = [
   {

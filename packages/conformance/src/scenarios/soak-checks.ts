@@ -2,9 +2,10 @@
 // A thousand of everything: what one refit leaves behind shows after a thousand.
 
 import type { CheckCase } from '../cases/case.js';
+import { streamsOf } from '../run/case-streams.js';
 import { type CheckContext, requireThat } from '../run/check-context.js';
 import { growth, measureHeld } from '../run/memory.js';
-import { check, moveRanks, openCrossed, requireRefit, streamsOf } from './crossed-move.js';
+import { check, moveRanks, openCrossed, requireRefit } from './crossed-move.js';
 import { rounds } from './lifetime-checks.js';
 
 const reports = ['NVIDIA-NeMo/RL#3166'];
