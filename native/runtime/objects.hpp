@@ -146,7 +146,7 @@ struct BufferState {
   DeviceMemory memory;
   int inFlight = 0;  // queued operations that use it
   int windows = 0;
-  int graphs = 0;                    // also those that are being recorded, once for each use
+  int graphs = 0;  // also those that are being recorded, once for each use
   int transfers = 0;
   bool exposed = false;              // a transfer told peers where it is
   int leaving = 0;                   // windows that were freed and that NCCL has not let go of
