@@ -9,6 +9,7 @@ set(M2N_SOURCES
   m2n/device_program.cc
   m2n/exposure.cc
   m2n/hash_program.cc
+  m2n/launch_execution.cc
   m2n/move_shape.cc
   m2n/move_table.cc
   m2n/peer_part.cc

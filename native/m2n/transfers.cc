@@ -7,9 +7,8 @@
 #include <algorithm>
 #include <new>
 
-#include "m2n/hash.hpp"
+#include "m2n/launch_execution.hpp"
 #include "m2n/prepared_transfer.hpp"
-#include "m2n/transfer.hpp"
 #include "runtime/cuda_error.hpp"
 #include "runtime/runtime.hpp"
 
@@ -17,48 +16,6 @@ namespace nccl_ext {
 namespace {
 
 constexpr const char* kTransferOp = "transfer";
-// Of the launch queue: the kernels of an execution, and the event behind them.
-int entriesOf(const DeviceProgram& program) {
-  return program.stageCount + (program.compare ? program.stageCount + 3 : 0) + 1;
-}
-
-// What belongs to a launch: whose failure it is, and where that is told.
-struct LaunchPlace {
-  TransferCounts* counts;
-  DeviceStatus* status;
-  RankWords* words;
-  std::uint64_t timeoutNs;
-};
-
-cudaError_t launchHashOf(HashArgs args, const LaunchPlace& place, int ctas, cudaStream_t stream) {
-  if (args.words == 0) return cudaSuccess;
-  args.status = place.status;
-  args.rankWords = place.words;
-  return launchHash(args, ctas, stream);
-}
-
-// All kernels of one execution.
-cudaError_t launchAll(const DeviceProgram& program, const LaunchPlace& place, int ctas, cudaStream_t stream) {
-  cudaError_t result = cudaSuccess;
-  std::optional<CompareArgs> compare = program.compare;
-  if (compare) {
-    compare->counts = place.counts;
-    compare->status = place.status;
-    compare->words = place.words;
-    result = launchClearHashes(*compare, stream);
-  }
-  for (int stage = 0; stage < program.stageCount; stage++) {
-    if (result == cudaSuccess && compare) result = launchHashOf(program.sent[stage], place, ctas, stream);
-    TransferArgs args = program.stages[stage];
-    args.counts = place.counts;
-    args.status = place.status;
-    args.words = place.words;
-    args.timeoutNs = place.timeoutNs;
-    if (result == cudaSuccess) result = launchTransfer(args, stream);
-  }
-  if (result == cudaSuccess && compare) result = launchHashOf(program.received, place, ctas, stream);
-  return result == cudaSuccess && compare ? launchCompareHashes(*compare, stream) : result;
-}
 
 ErrorRecord invalid(const RankState& rank, std::string detail) {
   return fail(ErrorCode::kInvalidArgument, kPrepareOp, std::move(detail)).ofRank(rank.rank);
@@ -179,7 +136,8 @@ Status Runtime::enqueueTransfer(Handle handle, Handle streamHandle) {
   cudaError_t result = stream->capture ? cudaSuccess : awaitTurns(*stream, {found.value()});
   const LaunchPlace place{transfer.counts, boxOf(*stream), &rank.cells->words(),
                           static_cast<std::uint64_t>(std::chrono::nanoseconds(rank.world->timeout).count())};
-  if (result == cudaSuccess) result = launchAll(transfer.made->program, place, rank.smBudget, stream->stream.get());
+  if (result == cudaSuccess)
+    result = launchExecution(transfer.made->program, place, rank.smBudget, stream->stream.get());
   Operation operation;
   operation.entries = entries;
   if (stream->capture) {
