@@ -146,10 +146,10 @@ TEST(Transfer, TellsNobodyThatAHalfHasArrived) {
 }
 
 TEST(Transfer, WaitsOnWhileThePeerWrites) {
-  Ring ring(2, 0, 20'000'000);
+  Ring ring(2, 0, 300'000'000);  // sanitizers on a busy machine delay a step by tens of milliseconds
   std::thread peer([&] {
-    for (int step = 0; step < 20; step++) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    for (int step = 0; step < 15; step++) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(30));
       add<kSystem>(ring.cells[1][progressCell(2)].value, std::uint64_t{1});
     }
     publish<kSystem>(ring.cells[0][arrivalCell(2, 0, 1)].value, std::uint64_t{1});
