@@ -44,8 +44,16 @@ add_fake(nccl new libnccl.so.2 FAKE_NCCL_VERSION=24001 FAKE_NCCL_NAME="new" FAKE
 add_fake(nccl incomplete libnccl.so.2 FAKE_NCCL_VERSION=23007 FAKE_NCCL_NAME="incomplete" FAKE_NCCL_CUDA="13" FAKE_NCCL_INCOMPLETE)
 
 # The product's host code with the CUDA runtime replaced.
-add_library(nccl_ext_host OBJECT ${NCCL_SOURCES} ${RUNTIME_SOURCES} ${M2N_SOURCES} tests/fake/fake_cudart.cc
-  tests/fake/fake_barrier.cc tests/fake/fake_hash.cc tests/fake/fake_moves.cc tests/fake/fake_transfer.cc)
+add_library(nccl_ext_host OBJECT ${NCCL_SOURCES} ${RUNTIME_SOURCES} ${M2N_SOURCES}
+  tests/fake/fake_barrier.cc
+  tests/fake/fake_cudart.cc
+  tests/fake/fake_cudart_events.cc
+  tests/fake/fake_cudart_graphs.cc
+  tests/fake/fake_cudart_memory.cc
+  tests/fake/fake_cudart_streams.cc
+  tests/fake/fake_hash.cc
+  tests/fake/fake_moves.cc
+  tests/fake/fake_transfer.cc)
 target_link_libraries(nccl_ext_host PUBLIC nccl_ext_settings)
 target_compile_features(nccl_ext_host PUBLIC cxx_std_17)
 set_target_properties(nccl_ext_host PROPERTIES POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden)
@@ -58,9 +66,11 @@ add_executable(host_tests
   tests/host/foreign_streams_test.cc
   tests/host/identity_test.cc
   tests/host/join_test.cc
+  tests/host/kernel_guard_test.cc
   tests/host/kernels_test.cc
   tests/host/loader_test.cc
   tests/host/meeting_test.cc
+  tests/host/modules_test.cc
   tests/host/prepare_test.cc
   tests/host/protocol_test.cc
   tests/host/runtime_test.cc

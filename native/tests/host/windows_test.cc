@@ -101,5 +101,32 @@ TEST(Windows, OfALastRankThatIsDisposedMeanwhileGoWithItsWorld) {
   EXPECT_EQ(fake::liveObjects(), before);
 }
 
+TEST(WindowPeers, AreEveryRanksMemoryInATableThatKernelsRead) {
+  Harness harness;
+  const auto ranks = harness.ranks(3);
+  std::vector<Handle> buffers, windows(ranks.size());
+  std::size_t made = 0;
+  for (std::size_t rank = 0; rank < ranks.size(); rank++) {
+    buffers.push_back(valueOf(harness.runtime.allocate(ranks[rank], 256, MemoryKind::kSymmetric)));
+    harness.runtime.registerWindow(ranks[rank], buffers[rank], [&, rank](Outcome<Handle> window) {
+      windows[rank] = valueOf(window);
+      made++;
+    });
+  }
+  harness.until([&] { return made == ranks.size(); });
+  for (const Handle window : windows) {
+    const WindowPeers peers = valueOf(harness.runtime.windowPeers(window));
+    ASSERT_EQ(peers.addresses.size(), ranks.size());
+    const auto* table = reinterpret_cast<const std::uint64_t*>(peers.table);
+    for (std::size_t rank = 0; rank < ranks.size(); rank++) {
+      EXPECT_EQ(peers.addresses[rank], valueOf(harness.runtime.bufferAddress(buffers[rank])));
+      EXPECT_EQ(table[rank], peers.addresses[rank]);
+    }
+  }
+  ASSERT_TRUE(harness.runtime.freeWindow(windows[0]));
+  EXPECT_EQ(codeOf(harness.runtime.windowPeers(windows[0])), ErrorCode::kDisposed);
+  harness.dispose(ranks);
+}
+
 }  // namespace
 }  // namespace nccl_ext::test
