@@ -125,6 +125,9 @@ describe('wrong use', () => {
       'dgx-h100',
     ],
     [['bench', 'm2n', '--ranks', '6'], '--ranks is "6"', ''],
+    [['bench', 'm2n', '--bytes', '64MiB,much'], '--bytes is "much"', ''],
+    [['bench', 'm2n', '--save', 'bench.txt'], '--save bench.txt does not end in .json', ''],
+    [['bench', 'm2n', '--sms', '8', '--sweep', '8,16'], '--sms and --sweep exclude each other', ''],
     [['bench', 'ep', '--layout', 'flat,flat'], '--layout is "flat,flat"', ''],
     [['bench', 'ep', '--hidden', '12'], 'hidden must make rows of a multiple of 16 bytes', ''],
     [['bench', 'ep', '--experts', '4', '--top-k', '5'], '--top-k is 5, but there are 4 experts', ''],
@@ -433,6 +436,9 @@ describe('selftest and bench', () => {
       expect(ofBound).toBeGreaterThan(0);
       expect(bytes).toBeGreaterThan(2 ** 23);
     }
-    expect(value.step).toMatchObject({ bytes: 2 ** 20, stepsPerGraph: 100 });
+    expect(value.stepsPerGraph).toBe(100);
+    const steps = value.steps as { bytes: number; enqueueMs: number }[];
+    expect(steps.map((step) => step.bytes)).toEqual([2 ** 20, 8]);
+    for (const { enqueueMs } of steps) expect(enqueueMs).toBeGreaterThan(0);
   });
 });

@@ -16,7 +16,8 @@ interface Example {
 export interface Outcome {
   /** False: a check failed, exit code 1. */
   readonly ok: boolean;
-  readonly json: Readonly<Record<string, unknown>>;
+  /** Undefined: another process of the same run says it. */
+  readonly json: Readonly<Record<string, unknown>> | undefined;
   /** For people; styled for stdout. */
   text(style: Style): string;
 }

@@ -65,7 +65,8 @@ export async function runCli(rawArgs: readonly string[], surroundings: Surroundi
     json = own.includes('--json');
     const outcome = await execute({ ...found, rest: own }, words, surroundings, progress);
     progress.clear();
-    stdout.write(json ? `${JSON.stringify(outcome.json)}\n` : outcome.text(styleFor(stdout, env)));
+    if (!json) stdout.write(outcome.text(styleFor(stdout, env)));
+    else if (outcome.json !== undefined) stdout.write(`${JSON.stringify(outcome.json)}\n`);
     return outcome.ok ? exitDone : exitFailed;
   } catch (error) {
     progress.clear();

@@ -20,6 +20,11 @@ export class Arguments {
     return this.#values[name] !== undefined;
   }
 
+  /** The values of an option that takes several, with commas between them. */
+  list(name: string): string[] | undefined {
+    return this.text(name)?.split(',');
+  }
+
   flag(name: string): boolean {
     return this.#values[name] === true;
   }
@@ -40,7 +45,11 @@ export class Arguments {
   /** A number of bytes: `4096`, `256KiB`, `64MiB`, `1GiB`, or with decimal units (`kB`, `MB`, `GB`). */
   bytes(name: string, min: number, max: number): number | undefined {
     const value = this.text(name);
-    if (value === undefined) return undefined;
+    return value === undefined ? undefined : this.bytesOf(name, value, min, max);
+  }
+
+  /** {@link bytes} of one `value` of an option that takes several. */
+  bytesOf(name: string, value: string, min: number, max: number): number {
     const match = /^(\d+)\s*(B|kB|KB|MB|GB|KiB|MiB|GiB)?$/.exec(value);
     const bytes = match === null ? Number.NaN : Number(match[1]) * unitBytes[match[2] ?? 'B']!;
     if (bytes >= min && bytes <= max) return bytes;
@@ -59,7 +68,11 @@ export class Arguments {
   /** The value of an option that the library has too, within the library's limits. */
   libraryNumber(name: string, option: LibraryNumber): number | undefined {
     const value = this.text(name);
-    if (value === undefined) return undefined;
+    return value === undefined ? undefined : this.libraryNumberOf(name, option, value);
+  }
+
+  /** {@link libraryNumber} of one `value` of an option that takes several. */
+  libraryNumberOf(name: string, option: LibraryNumber, value: string): number {
     const { kind } = optionTable[option];
     const number = kind.fromText(value);
     if (number !== undefined) return number;

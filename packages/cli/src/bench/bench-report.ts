@@ -5,109 +5,124 @@ import { rounded } from '../output/rounded.js';
 import type { Style } from '../output/style.js';
 import { table } from '../output/table.js';
 import { binaryBytesText, countText, rateText, timeText } from '../output/units.js';
-import type { MachineFacts } from './machine.js';
-import { type PairedTime, type RowTime, stepsPerGraph } from './measure-row.js';
+import {
+  type BenchResult,
+  boundOf,
+  type CopyCeiling,
+  type M2nRow,
+  type StepRow,
+  smsText,
+} from './bench-result.js';
+import { stepsPerGraph } from './measure-step.js';
 
-/** What plain copies reach. */
-export interface CopyCeiling {
-  /** In words. */
-  readonly how: string;
-  readonly gigabytesPerSecond: number;
-  readonly bytes: number;
-}
-
-export interface BenchResult {
-  readonly machine: MachineFacts;
-  readonly backend: string;
-  readonly ranks: number;
-  /** Of the embedded backend. */
-  readonly workers?: number;
-  /** Of the CUDA backends: the GPU of rank 0, and what each rank may use of it. */
-  readonly device?: { readonly name: string; readonly ranks: number; readonly smBudget: number };
-  /** Measured first, alone. */
-  readonly ceiling: CopyCeiling;
-  readonly rows: readonly (PairedTime & { readonly name: string })[];
-  readonly step: { readonly captured: RowTime; readonly uncaptured: RowTime };
-}
-
-/** Times are milliseconds. `ofBound` is the bound over the time that was achieved. */
-export function benchJson({
-  machine,
-  backend,
-  ranks,
-  workers,
-  device,
-  ceiling,
-  rows,
-  step,
-}: BenchResult): Record<string, unknown> {
+/** Times are milliseconds of one execution. `ofBound` is the bound over the time that was achieved. */
+export function benchJson(result: BenchResult): Record<string, unknown> {
+  const { ceiling, rows, steps, ...facts } = result;
   return {
     ok: true,
-    machine,
-    backend,
-    ranks,
-    ...(workers === undefined ? {} : { workers }),
-    ...(device === undefined ? {} : { device }),
+    ...facts,
     ceiling: rounded(ceiling),
     rows: rows.map((row) => {
-      const { name, bytes, ms, samples } = row;
+      const { name, tensorBytes, sms, bytes, ms, aloneMs, executions, samples } = row;
       const boundMs = boundOf(row);
-      const rates = { gigabytesPerSecond: rateOf(row), ceilingGigabytesPerSecond: ceilingOf(row) };
-      return rounded({ name, bytes, ms, boundMs, ofBound: boundMs / ms, ...rates, samples });
+      return {
+        ...rounded({ name, tensorBytes, bytes, ms, aloneMs, boundMs, ofBound: boundMs / ms }),
+        ...rounded({ gigabytesPerSecond: rateOf(row), ceilingGigabytesPerSecond: ceilingOf(row) }),
+        executions,
+        samples,
+        ...(sms === undefined ? {} : { sms }),
+      };
     }),
-    step: {
-      bytes: step.captured.bytes,
-      stepsPerGraph,
-      ...rounded({ capturedMs: step.captured.ms, uncapturedMs: step.uncaptured.ms }),
-    },
+    stepsPerGraph,
+    // Steps take microseconds: three decimals of a millisecond would cut them short.
+    steps: steps.map(({ bytes, sms, samples, ...times }) => ({
+      bytes,
+      ...Object.fromEntries(Object.entries(times).map(([name, ms]) => [name, Number(ms.toPrecision(4))])),
+      samples,
+      ...(sms === undefined ? {} : { sms }),
+    })),
   };
 }
 
-export function benchText(
-  { machine, backend, ranks, workers, device, ceiling, rows, step }: BenchResult,
+export function benchText(result: BenchResult, style: Style): string {
+  const { machine, ranks, backend, rows, steps } = result;
+  const half = countText(ranks / 2, 'rank');
+  return [
+    style.bold(`M2N, ${ranks / 2} to ${half}, ${backend} backend ${placeText(result)}`),
+    `${machine.cpu}, ${countText(machine.cores, 'core')}, Node.js ${machine.node}, ${machine.system}, ${machine.date}`,
+    '',
+    ceilingText(result.ceiling, style),
+    '',
+    rowTable(rows, style),
+    stepTable(steps, style),
+    style.dim(methodText(rows)),
+    '',
+  ].join('\n');
+}
+
+function placeText({ workers, device, processes }: BenchResult): string {
+  if (device === undefined) return `with ${countText(workers ?? 0, 'thread')}`;
+  const { name, gpus, ranksPerGpu } = device;
+  const on = gpus === 1 ? `on ${name}` : `on ${gpus} x ${name}, ${countText(ranksPerGpu, 'rank')} each`;
+  return `${on}, ${processes === 1 ? 'one process' : 'a process per rank'}`;
+}
+
+function ceilingText(
+  { how, gigabytesPerSecond, bytes, nominalGigabytesPerSecond }: CopyCeiling,
   style: Style,
 ): string {
-  const head = ['reshard', 'bytes', 'time', 'bound', 'rate', 'of bound', 'samples'].map(style.dim);
+  const nominal =
+    nominalGigabytesPerSecond === undefined
+      ? ''
+      : ` per GPU and direction (nominal ${nominalGigabytesPerSecond} GB/s)`;
+  return `Copy ceiling: ${style.bold(rateText(gigabytesPerSecond))}${nominal}, ${how}, ${binaryBytesText(bytes)} each`;
+}
+
+function rowTable(rows: readonly M2nRow[], style: Style): string {
+  const head = ['reshard', 'bytes', 'SMs', 'time', 'alone', 'bound', 'rate', 'of bound', 'samples'];
   const body = rows.map((row) => [
     row.name,
     binaryBytesText(row.bytes),
+    row.sms === undefined ? '-' : smsText(row.sms),
     timeText(row.ms),
+    timeText(row.aloneMs),
     timeText(boundOf(row)),
     rateText(rateOf(row)),
     style.bold(`${((100 * boundOf(row)) / row.ms).toFixed(0)} %`),
     String(row.samples),
   ]);
-  const half = ranks / 2;
-  const place =
-    device === undefined
-      ? `with ${countText(workers ?? 0, 'thread')}`
-      : `on ${device.name}, ${device.ranks} ranks on a GPU, ${device.smBudget} SMs each`;
-  const { captured, uncaptured } = step;
+  return table([head.map(style.dim), ...body], { right: [1, 2, 3, 4, 5, 6, 7, 8] });
+}
+
+function stepTable(steps: readonly StepRow[], style: Style): string {
+  const head = ['step, row to row', 'SMs', 'in a graph', 'one by one', 'enqueue on the host', 'samples'];
+  const body = steps.map(({ bytes, sms, capturedMs, uncapturedMs, enqueueMs, samples }) => [
+    binaryBytesText(bytes),
+    sms === undefined ? '-' : smsText(sms),
+    style.bold(timeText(capturedMs)),
+    timeText(uncapturedMs),
+    timeText(enqueueMs),
+    String(samples),
+  ]);
+  return table([head.map(style.dim), ...body], { right: [1, 2, 3, 4, 5] });
+}
+
+function methodText(rows: readonly M2nRow[]): string {
+  const counts = [...new Set(rows.map(({ executions }) => executions))].join(' or ');
+  const sample =
+    counts === '1'
+      ? 'A sample is one execution'
+      : `A sample is ${counts} executions back to back (alone: one)`;
   return [
-    style.bold(`M2N, ${half} to ${half} ranks, ${backend} backend ${place}`),
-    `${machine.cpu}, ${countText(machine.cores, 'core')}, Node.js ${machine.node}, ${machine.system}, ${machine.date}`,
-    '',
-    `Copy ceiling: ${style.bold(rateText(ceiling.gigabytesPerSecond))}, ${ceiling.how} ${binaryBytesText(ceiling.bytes)}`,
-    '',
-    table([head, ...body], { right: [1, 2, 3, 4, 5, 6] }),
-    `Per step of ${binaryBytesText(captured.bytes)}, row to row: ${style.bold(timeText(captured.ms))} in a captured graph of ${stepsPerGraph} steps, ${timeText(uncaptured.ms)} enqueued one by one`,
-    '',
-    style.dim(
-      'Medians; a sample ends when the slowest rank is done. Bounds come from plain copies in turns with each row. Inputs are random.',
-    ),
-    '',
+    `Medians. ${sample}, and ends when the slowest rank is done.`,
+    `Bounds come from plain copies in turns with each row. Steps are ${stepsPerGraph} in a graph, or enqueued one by one. Inputs are random.`,
   ].join('\n');
 }
 
-/** The copy that causes as much traffic, at the pace of the copies beside it; milliseconds. */
-function boundOf({ copyBytes, ceilingMs, ceilingBytes }: PairedTime): number {
-  return (copyBytes / ceilingBytes) * ceilingMs;
-}
-
-function ceilingOf({ ceilingBytes, ceilingMs }: PairedTime): number {
+function ceilingOf({ ceilingBytes, ceilingMs }: M2nRow): number {
   return ceilingBytes / ceilingMs / 1e6;
 }
 
-function rateOf({ bytes, ms }: RowTime): number {
+function rateOf({ bytes, ms }: M2nRow): number {
   return bytes / ms / 1e6;
 }

@@ -5,11 +5,11 @@ import { rounded } from '../output/rounded.js';
 import type { Style } from '../output/style.js';
 import { table } from '../output/table.js';
 import { binaryBytesText, bytesText, countText, rateText, timeText } from '../output/units.js';
-import type { CopyCeiling } from './bench-report.js';
+import type { CopyCeiling } from './bench-result.js';
 import type { EpSizes } from './ep-work.js';
 import type { MachineFacts } from './machine.js';
 import type { EpRow } from './measure-ep.js';
-import { stepsPerGraph } from './measure-row.js';
+import { stepsPerGraph } from './measure-step.js';
 
 export interface EpBenchResult {
   readonly machine: MachineFacts;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The reshards that `bench m2n` measures: half of the ranks send to the other half.
 
-import { type Layout, layout, type MeshOptions, mesh, type Placement, shard } from '@nccl-ext/core';
+import { type Layout, layout, mesh, type Placement, shard } from '@nccl-ext/core';
+import type { Sides } from './sides.js';
 
 /** One measured reshard. */
 export interface BenchRow {
@@ -15,33 +16,33 @@ const shortRun = 256;
 const longestRun = 2 ** 20;
 
 /**
- * Rows that move about `bytes` bytes. `ranks` is a multiple of 4.
+ * Rows that move about `bytes` bytes between as many sources as destinations, 1 or an even number of each.
  *
  * - row to row: every rank sends its shard as one piece.
  * - row to column: long runs, up to 1 MiB.
  * - 256-byte runs: a tensor of three dimensions, the first sharded before and the last after.
  * - replicas: shards to two replicas, each of half as many larger shards; twice the bytes are written.
+ *
+ * From one rank to one all of them are the first.
  */
-export function m2nRows(ranks: number, bytes: number): BenchRow[] {
-  const half = ranks / 2;
+export function m2nRows(sides: Sides, bytes: number): BenchRow[] {
+  const half = sides.sources.length;
   const run = longRun(bytes, half);
   const columns = run * half;
   const slab = 256 * shortRun * half;
   const flat = [bytes];
   const matrix = [Math.floor(bytes / columns), columns];
   const cube = [256, Math.floor(bytes / slab), shortRun * half];
-  const sources = { startRank: 0 };
-  const destinations = { startRank: half };
-  const one = (shape: readonly number[], dim: number, options: MeshOptions): Layout =>
-    bytesLayout(shape, { x: half }, { x: shard(dim) }, options);
+  const first = sharded('row to row', sides, flat, 0, 0);
+  if (half === 1) return [first];
   return [
-    { name: 'row to row', source: one(flat, 0, sources), destination: one(flat, 0, destinations) },
-    { name: 'row to column', source: one(matrix, 0, sources), destination: one(matrix, 1, destinations) },
-    { name: '256-byte runs', source: one(cube, 0, sources), destination: one(cube, 2, destinations) },
+    first,
+    sharded('row to column', sides, matrix, 0, 1),
+    sharded('256-byte runs', sides, cube, 0, 2),
     {
       name: `${half} shards to ${half / 2} x 2 replicas`,
-      source: one(flat, 0, sources),
-      destination: bytesLayout(flat, { replica: 2, x: half / 2 }, { x: shard(0) }, destinations),
+      source: bytesLayout(flat, { x: half }, { x: shard(0) }, sides.sources),
+      destination: bytesLayout(flat, { replica: 2, x: half / 2 }, { x: shard(0) }, sides.destinations),
     },
   ];
 }
@@ -50,24 +51,33 @@ export function m2nRows(ranks: number, bytes: number): BenchRow[] {
  * The rows that the design's targets for GPUs name, at 1 GiB and 8 ranks: [32768, 32768] bytes from rows to rows and to columns (runs of
  * 8 KiB), [256, 4096, 1024] bytes with 256-byte runs, and shards to two replicas.
  */
-export function deviceRows(ranks: number, bytes: number): BenchRow[] {
-  const half = ranks / 2;
+export function deviceRows(sides: Sides, bytes: number): BenchRow[] {
   const side = 2 ** Math.floor(Math.log2(bytes) / 2);
   const matrix = [Math.floor(bytes / side), side];
-  const at = (dim: number, startRank: number): Layout =>
-    bytesLayout(matrix, { x: half }, { x: shard(dim) }, { startRank });
-  const [, , runs, replicas] = m2nRows(ranks, bytes);
+  const [, columns, ...others] = m2nRows(sides, bytes);
   return [
-    { name: 'row to row', source: at(0, 0), destination: at(0, half) },
-    { name: 'row to column', source: at(0, 0), destination: at(1, half) },
-    runs!,
-    replicas!,
+    sharded('row to row', sides, matrix, 0, 0),
+    ...(columns === undefined ? [] : [sharded(columns.name, sides, matrix, 0, 1)]),
+    ...others,
   ];
 }
 
 /** One small step: `bytes` bytes, row to row. */
-export function stepRow(ranks: number, bytes: number): BenchRow {
-  return { ...m2nRows(ranks, bytes)[0]!, name: 'step' };
+export function stepRow(sides: Sides, bytes: number): BenchRow {
+  return sharded('step', sides, [bytes], 0, 0);
+}
+
+/** Shards of dimension `from` on the sources, of dimension `to` on the destinations. */
+function sharded(
+  name: string,
+  { sources, destinations }: Sides,
+  shape: readonly number[],
+  from: number,
+  to: number,
+): BenchRow {
+  const side = (dim: number, ranks: readonly number[]): Layout =>
+    bytesLayout(shape, { x: ranks.length }, { x: shard(dim) }, ranks);
+  return { name, source: side(from, sources), destination: side(to, destinations) };
 }
 
 /** The longest power of two up to 1 MiB that leaves every source rank a few rows. */
@@ -79,7 +89,7 @@ function bytesLayout(
   shape: readonly number[],
   axes: Readonly<Record<string, number>>,
   placements: Readonly<Record<string, Placement>>,
-  options: MeshOptions,
+  ranks: readonly number[],
 ): Layout {
-  return layout({ shape, dtype: 'u8', mesh: mesh(axes, options), placements });
+  return layout({ shape, dtype: 'u8', mesh: mesh(axes, { ranks }), placements });
 }

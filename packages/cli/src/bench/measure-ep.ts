@@ -13,7 +13,8 @@ import {
 import type { CopyThreads } from './copy-ceiling.js';
 import { copyBytesOf, type EpWork, passBytes } from './ep-work.js';
 import { fillRandom } from './fill-random.js';
-import { type PairedTime, stepsPerGraph } from './measure-row.js';
+import type { PairedTime } from './measure-row.js';
+import { stepsPerGraph } from './measure-step.js';
 import { median, repeatTimed } from './samples.js';
 import { timeAll } from './time-all.js';
 

@@ -6,6 +6,7 @@ import { expect, it } from 'vitest';
 import { fillRandom } from './fill-random.js';
 import { m2nRows } from './m2n-rows.js';
 import { median, repeatTimed } from './samples.js';
+import { sidesOf } from './sides.js';
 
 it('takes the middle', () => {
   expect(median([3, 1, 2])).toBe(2);
@@ -26,6 +27,21 @@ it('takes turns, ignores the first rounds, and ends on an abort', async () => {
   await expect(repeatTimed([async () => 1], controller.signal)).rejects.toThrow('stop');
 });
 
+it('takes the slowest process, and goes on as long as the first one does', async () => {
+  const asked: unknown[] = [];
+  const together = {
+    slowest: async (ms: number) => ms + 1,
+    agreed: async <T>(value: T): Promise<T> => {
+      asked.push(value);
+      return (asked.length <= 2) as T;
+    },
+  };
+  const { signal } = new AbortController();
+  const [samples] = await repeatTimed([async () => 1], signal, { together, budgetMs: 0 });
+  expect(samples).toEqual(Array.from({ length: 11 }, () => 2));
+  expect(asked).toEqual([false, false, false]);
+});
+
 it('fills all of the memory', () => {
   const memory = new Uint8Array(new SharedArrayBuffer(5 * 2 ** 20));
   fillRandom((at, length) => memory.subarray(at, at + length), memory.length);
@@ -40,7 +56,8 @@ it.each([
   [16, 2 ** 26],
   [64, 2 ** 24],
 ])('makes rows for %i ranks and %i bytes', (ranks, bytes) => {
-  for (const { name, source, destination } of m2nRows(ranks, bytes)) {
+  const sides = sidesOf(Array.from({ length: ranks }, () => 'one'));
+  for (const { name, source, destination } of m2nRows(sides, bytes)) {
     expect(source.shape).toEqual(destination.shape);
     expect(source.bytes).toBeLessThanOrEqual(bytes);
     expect(source.bytes).toBeGreaterThan(bytes / 2);

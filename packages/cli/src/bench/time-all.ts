@@ -1,17 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// One sample: from the first enqueue until the slowest rank is done.
+// One sample: what every rank enqueues, from a common start until the slowest rank is done.
 
-import type { Stream, StreamEvent } from '@nccl-ext/core';
+import type { Stream } from '@nccl-ext/core';
+import type { DeviceClock } from './device-clock.js';
 
-/** What a rank enqueues on. `events`: around each sample, where events tell time; else the host's clock does. */
 interface Timed {
   readonly stream: Stream;
-  readonly events?: readonly [start: StreamEvent, end: StreamEvent] | undefined;
+  /** Absent: the host's clock tells the time. */
+  readonly clock?: DeviceClock | undefined;
 }
 
 /**
- * Enqueues on every rank, then waits for every rank; milliseconds. On a GPU the clock starts behind a barrier, so that launches do
- * not count.
+ * Enqueues on every rank of this process, then waits for them; milliseconds of the slowest one.
+ *
+ * On a GPU each rank's stream holds a fill, a barrier of all ranks, an event, the work and an event. The fill keeps the barrier closed
+ * until the rank that is enqueued last has its work in the queue too, so no launch is part of a sample; a rank's time goes from its first event,
+ * which the barrier sets off on all ranks within a microsecond or two, to its second. On the host a sample goes from the first enqueue until
+ * all ranks are done.
  */
 export async function timeAll<S extends Timed>(
   states: readonly S[],
@@ -19,17 +24,18 @@ export async function timeAll<S extends Timed>(
 ): Promise<number> {
   const began = performance.now();
   for (const state of states) {
-    const { stream, events } = state;
-    if (events !== undefined) {
+    const { stream, clock } = state;
+    if (clock !== undefined) {
+      stream.fill(clock.gate, 0);
       stream.barrier();
-      stream.record(events[0]);
+      stream.record(clock.start);
     }
     enqueue(state);
-    if (events !== undefined) stream.record(events[1]);
+    if (clock !== undefined) stream.record(clock.end);
   }
   await Promise.all(states.map(({ stream }) => stream.synchronize()));
   const ended = performance.now();
   return Math.max(
-    ...states.map(({ events }) => (events === undefined ? ended - began : events[1].elapsedMs(events[0]))),
+    ...states.map(({ clock }) => (clock === undefined ? ended - began : clock.end.elapsedMs(clock.start))),
   );
 }

@@ -3,9 +3,10 @@
 
 import { stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { NcclExtError } from '@nccl-ext/core';
 
-/** The absolute path of the script; @throws ERR_INVALID_ARGUMENT when it is not given or is no file. */
+/** The absolute path of the script, `nccl-ext` being this command itself where no file has the name; @throws ERR_INVALID_ARGUMENT when it is not given or is no file. */
 export async function findScript(script: string | undefined): Promise<string> {
   if (script === undefined) {
     throw new NcclExtError('ERR_INVALID_ARGUMENT', 'The script is missing.', {
@@ -19,6 +20,7 @@ export async function findScript(script: string | undefined): Promise<string> {
     () => false,
   );
   if (isFile) return path;
+  if (script === 'nccl-ext') return fileURLToPath(new URL('../../bin/nccl-ext.mjs', import.meta.url));
   throw new NcclExtError('ERR_INVALID_ARGUMENT', `The script ${script} is not a file.`, {
     help: `Looked for ${path}. The first word after the options is the script; it runs with Node.js.`,
     field: 'script',

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// The command line of `bench m2n`, and where its ranks are: in this process, or one in each process that a launcher started.
+
+import { type Launch, probeBackend, readLauncher } from '@nccl-ext/core';
+import type { ArgsDef } from 'citty';
+import { type Arguments, wrongValue } from '../arguments/arguments.js';
+import { readBackendInput } from '../arguments/backend-arguments.js';
+import type { Session } from '../command.js';
+import type { DeviceInput, SmSetting } from './bench-device.js';
+import type { HostInput } from './bench-host.js';
+import { openLaunched, openLocal } from './bench-world.js';
+import { spreadRanks } from './sides.js';
+
+const hostBytes = 256 * 2 ** 20;
+const deviceBytes = 2 ** 30;
+/** Of the embedded backend, and of one GPU. */
+const sharedRanks = 8;
+
+export const m2nArguments: ArgsDef = {
+  ranks: {
+    type: 'string',
+    valueHint: 'N',
+    description:
+      'Ranks, half of them sources: 2 or a multiple of 4; default 8, on several GPUs one on each. A launcher says it itself',
+  },
+  bytes: {
+    type: 'string',
+    valueHint: 'LIST',
+    description: 'Bytes of the tensor, several with commas; default 256MiB, on GPUs 1GiB',
+  },
+  backend: {
+    type: 'string',
+    valueHint: 'NAME',
+    description: 'embedded (the default), cuda, cuda12 or cuda13',
+  },
+  sms: { type: 'string', valueHint: 'N', description: 'SMs of a GPU that each rank may use' },
+  sweep: {
+    type: 'string',
+    valueHint: 'LIST',
+    description: 'Several values of --sms to compare, with commas',
+  },
+  workers: {
+    type: 'string',
+    valueHint: 'N',
+    description: 'Threads; default one per core, at most one per rank',
+  },
+  save: { type: 'string', valueHint: 'FILE.json', description: 'Write what --json prints to a file too' },
+};
+
+/** What to measure, and whether this process reports it. */
+export type M2nInput = { readonly reports: boolean; readonly save: string | undefined } & (
+  | ({ readonly kind: 'host' } & Omit<HostInput, 'signal' | 'progress'>)
+  | ({ readonly kind: 'device' } & Omit<DeviceInput, 'signal' | 'progress'>)
+);
+
+export async function readM2nInput({ arguments: args, env, signal }: Session): Promise<M2nInput> {
+  const asked = args.oneOf('backend', ['embedded', 'cuda', 'cuda12', 'cuda13']) ?? 'embedded';
+  const launch = launchOf(env);
+  const settings = readSettings(args, launch);
+  const sizes = readSizes(args) ?? [asked === 'embedded' ? hostBytes : deviceBytes];
+  const ranks = readRanks(args, launch);
+  const { backend } = readBackendInput(args, asked === 'embedded' ? {} : env);
+  const common = { sizes, save: args.text('save'), reports: (launch?.rank ?? 0) === 0 };
+  if (asked === 'embedded') {
+    const workers = args.libraryNumber('workers', 'workers') ?? 0;
+    return {
+      ...common,
+      kind: 'host',
+      ranks: ranks ?? sharedRanks,
+      workers,
+      open: (count, threads) =>
+        launch === undefined
+          ? openLocal({ ranks: count, workers: threads, backend, signal })
+          : openLaunched({ backend, env }),
+    };
+  }
+  const withSms = (sms: SmSetting): { readonly sms?: number } => (sms === undefined ? {} : { sms });
+  if (launch !== undefined)
+    return {
+      ...common,
+      kind: 'device',
+      settings,
+      open: (sms) => openLaunched({ backend, env, ...withSms(sms) }),
+    };
+  const gpus = (await probeBackend(backend)).probe?.devices.length ?? 1;
+  const devices = spreadRanks(ranks ?? (gpus > 1 ? evenRanks(gpus) : sharedRanks), gpus);
+  return {
+    ...common,
+    kind: 'device',
+    settings,
+    open: (sms) => openLocal({ ranks: devices.length, devices, backend, signal, ...withSms(sms) }),
+  };
+}
+
+/** Undefined when this process is on its own: a launcher that started one process started no world. */
+function launchOf(env: Session['env']): Launch | undefined {
+  const launch = readLauncher(env);
+  return launch === undefined || launch.worldSize === 1 ? undefined : launch;
+}
+
+/** One on each GPU, as far as rows can be made of them. */
+function evenRanks(gpus: number): number {
+  return gpus < 4 ? 2 : gpus - (gpus % 4);
+}
+
+function readRanks(args: Arguments, launch: Launch | undefined): number | undefined {
+  const ranks = args.integer('ranks', 2, 64);
+  if (launch !== undefined && ranks !== undefined && ranks !== launch.worldSize)
+    throw wrongValue('ranks', String(ranks), `${launch.worldSize}, as the launcher says, or left out`);
+  const all = launch?.worldSize ?? ranks;
+  if (all === undefined || all === 2 || all % 4 === 0) return all;
+  throw wrongValue('ranks', String(all), '2 or a multiple of 4, from 4 to 64');
+}
+
+function readSizes(args: Arguments): number[] | undefined {
+  return args.list('bytes')?.map((text) => args.bytesOf('bytes', text, 16 * 2 ** 20, 2 ** 36));
+}
+
+function readSettings(args: Arguments, launch: Launch | undefined): SmSetting[] {
+  const sweep = args.list('sweep')?.map((text) => args.libraryNumberOf('sweep', 'sms', text));
+  if (sweep === undefined) return [args.libraryNumber('sms', 'sms')];
+  if (args.has('sms')) args.exactlyOne(['sms', 'sweep']);
+  // Ranks of processes meet once: a second world would look for the first one's meeting point.
+  if (launch !== undefined && sweep.length > 1)
+    throw wrongValue('sweep', args.text('sweep')!, 'one value where a launcher starts the ranks');
+  return sweep;
+}
