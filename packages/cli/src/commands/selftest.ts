@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// `nccl-ext selftest`: runs the conformance cases here, on whatever backend is installed.
+// `nccl-ext selftest`: runs the conformance cases here, on whatever backend is installed, in this process or as one of several.
 
 import { runCases, selectCases } from '@nccl-ext/conformance';
 import { localWorld, NcclExtError } from '@nccl-ext/core';
 import { backendArguments, readBackendInput } from '../arguments/backend-arguments.js';
 import { type Command, defineLeaf, type Outcome, type Session } from '../command.js';
+import { joinProcesses } from '../selftest/selftest-processes.js';
 import { selftestJson, selftestText } from '../selftest/selftest-report.js';
 
 export const selftestCommand: Command = defineLeaf({
@@ -26,6 +27,10 @@ export const selftestCommand: Command = defineLeaf({
     { what: 'Everything that is quick', line: 'nccl-ext selftest' },
     { what: 'Captured graphs only, at most 8 ranks', line: 'nccl-ext selftest --group graphs --ranks 8' },
     { what: 'Expert parallelism only', line: 'nccl-ext selftest --group ep' },
+    {
+      what: 'With a process per rank, each one rank of every world',
+      line: 'nccl-ext run -n 4 nccl-ext selftest --backend cuda',
+    },
     { what: 'For a script', line: 'nccl-ext selftest --group all --json' },
   ],
   run: runSelftest,
@@ -33,26 +38,35 @@ export const selftestCommand: Command = defineLeaf({
 
 async function runSelftest({ arguments: args, env, signal, progress }: Session): Promise<Outcome> {
   const { backend, workers } = readBackendInput(args, env);
-  const maxRanks = args.integer('ranks', 1, 1024);
   const group = args.text('group')?.split(',');
   const filter = args.text('filter');
-  const cases = selectCases({
-    ...(group === undefined ? {} : { group }),
-    ...(filter === undefined ? {} : { filter }),
-    ...(maxRanks === undefined ? {} : { maxRanks }),
-  });
-  if (cases.length === 0) throw noCase(['group', 'filter', 'ranks'].filter((name) => args.has(name)));
-  const summary = await runCases(cases, {
-    signal,
-    world: (request) => localWorld({ ...request, backend, workers, signal }),
-    onResult: ({ name }, done, total) => progress.say(`${done} of ${total} cases  ${name}`),
-  });
-  signal.throwIfAborted();
-  return {
-    ok: summary.failed === 0,
-    json: selftestJson(summary, backend),
-    text: (style) => selftestText(summary, backend, style),
-  };
+  const most = args.integer('ranks', 1, 1024);
+  const processes = await joinProcesses({ backend, workers }, env);
+  try {
+    const maxRanks = processes === undefined ? most : Math.min(most ?? processes.size, processes.size);
+    const cases = selectCases({
+      ...(group === undefined ? {} : { group }),
+      ...(filter === undefined ? {} : { filter }),
+      ...(maxRanks === undefined ? {} : { maxRanks }),
+    });
+    if (cases.length === 0) throw noCase(['group', 'filter', 'ranks'].filter((name) => args.has(name)));
+    const summary = await runCases(cases, {
+      signal,
+      ...(processes === undefined ? {} : { processes: processes.group }),
+      world: (request) => localWorld({ ...request, backend, workers, signal }),
+      onResult: ({ name }, done, total) => progress.say(`${done} of ${total} cases  ${name}`),
+    });
+    signal.throwIfAborted();
+    // All processes found the same. Rank 0 says it: one that failed before would have it ended.
+    const silent = processes !== undefined && processes.rank > 0;
+    return {
+      ok: summary.failed === 0 || silent,
+      json: silent ? undefined : selftestJson(summary, backend, processes?.size),
+      text: (style) => (silent ? '' : selftestText(summary, backend, style, processes?.size)),
+    };
+  } finally {
+    await processes?.leave();
+  }
 }
 
 /** The options that were given leave nothing; at least one is, because without any there are cases. */

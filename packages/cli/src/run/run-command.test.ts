@@ -6,6 +6,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { version } from '@nccl-ext/core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 const bin = fileURLToPath(new URL('../../bin/nccl-ext.mjs', import.meta.url));
@@ -261,6 +262,23 @@ describe('interruption', () => {
     expect(code).toBe(130);
     expect(performance.now() - started).toBeLessThan(4500);
     await expect.poll(() => isAlive(pid), { timeout: 5000 }).toBe(false);
+  });
+});
+
+describe('this command as the script', () => {
+  it('needs no path', async () => {
+    const { code, stdout } = await run('run -n 2 nccl-ext --version');
+    expect({ code, lines: sortedLines(stdout) }).toEqual({
+      code: 0,
+      lines: [`[0] ${version}`, `[1] ${version}`],
+    });
+  });
+
+  it('cannot spread the self test over processes on the embedded backend', async () => {
+    const { code, stdout, stderr } = await run('run -n 2 nccl-ext selftest --backend embedded');
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+    expect(stderr).toMatch(/\[\d\] .*ERR_SINGLE_PROCESS/);
+    expect(stderr).toMatch(/^failed rank \d ended with exit code 1/m);
   });
 });
 

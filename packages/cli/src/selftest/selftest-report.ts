@@ -7,12 +7,18 @@ import type { Style } from '../output/style.js';
 import { table } from '../output/table.js';
 import { countText, timeText } from '../output/units.js';
 
-export function selftestJson(summary: RunSummary, backend: string): Record<string, unknown> {
+/** `processes`: how many ran the cases together, where a launcher started them. */
+export function selftestJson(
+  summary: RunSummary,
+  backend: string,
+  processes?: number,
+): Record<string, unknown> {
   const { passed, failed, skipped, cases } = summary;
-  return { ok: failed === 0, backend, passed, failed, skipped, cases: cases.map((one) => rounded(one)) };
+  const where = { backend, ...(processes === undefined ? {} : { processes }) };
+  return { ok: failed === 0, ...where, passed, failed, skipped, cases: cases.map((one) => rounded(one)) };
 }
 
-export function selftestText(summary: RunSummary, backend: string, style: Style): string {
+export function selftestText(summary: RunSummary, backend: string, style: Style, processes?: number): string {
   const groups = [...new Set(summary.cases.map(({ group }) => group))];
   const head = ['group', 'passed', 'failed', 'skipped', 'time'].map(style.dim);
   const rows = groups.map((group) => {
@@ -36,7 +42,7 @@ export function selftestText(summary: RunSummary, backend: string, style: Style)
   return [
     table([head, ...rows], { right: [1, 2, 3, 4] }),
     ...details,
-    `${verdict(summary, style)} on the ${backend} backend\n`,
+    `${verdict(summary, style)} on the ${backend} backend${processes === undefined ? '' : `, ${processes} processes`}\n`,
   ].join('\n');
 }
 

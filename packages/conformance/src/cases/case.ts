@@ -78,6 +78,8 @@ export interface M2nCase extends CaseHeader {
 export interface CheckCase extends CaseHeader {
   readonly kind: 'check';
   readonly run: (context: CheckContext) => Promise<void>;
+  /** It runs as well where every rank is a process of its own: it treats `world.ranks` alike, or asks for their numbers. */
+  readonly spread?: true;
 }
 
 /** A row of the table. */

@@ -13,9 +13,9 @@ import {
   sizes,
   strided,
   topologyFor,
-  type World,
 } from '@nccl-ext/core';
 import { type Bindings, createPlan, prepareTransfer, reshard } from '@nccl-ext/m2n';
+import type { CaseWorld } from '../run/case-world.js';
 import type { CheckContext } from '../run/check-context.js';
 import { columns, halves, planWith, rowsOf } from './examples.js';
 import type { RefusalRow } from './refusal-row.js';
@@ -160,7 +160,7 @@ function memory(
   what: string,
   code: NcclExtError['code'],
   says: readonly string[],
-  bind: (world: World) => { readonly destinations: Bindings },
+  bind: (world: CaseWorld) => { readonly destinations: Bindings },
 ): RefusalRow {
   const attempt = async (context: CheckContext): Promise<never> => {
     const world = await context.fresh({ ranks: 4 });

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a check has at hand: worlds, and ways to say that something is not as it should be.
 
-import { type ErrorCode, type Faults, NcclExtError, type World } from '@nccl-ext/core';
+import { type ErrorCode, type Faults, NcclExtError } from '@nccl-ext/core';
 import { disposeStreams } from './case-streams.js';
+import type { CaseWorld } from './case-world.js';
 import type { WorldPool, WorldRequest } from './world-pool.js';
 
 /** Thrown by a check that cannot run here; the case counts as skipped. */
@@ -14,41 +15,51 @@ const disposeLimitMs = 10_000;
 /** Given to every check; ends with it. */
 export class CheckContext {
   readonly #pool: WorldPool;
-  readonly #worlds: World[] = [];
-  readonly #shared = new Set<World>();
+  readonly #worlds: CaseWorld[] = [];
+  readonly #shared = new Set<CaseWorld>();
 
   constructor(pool: WorldPool) {
     this.#pool = pool;
   }
 
   /** A world that other cases use too: leave it as it was. */
-  async shared(ranks: number): Promise<World> {
+  async shared(ranks: number): Promise<CaseWorld> {
     const world = await this.#pool.shared(ranks);
     this.#shared.add(world);
     return world;
   }
 
   /** A world of its own, disposed after the check. */
-  async fresh(request: WorldRequest): Promise<World> {
+  async fresh(request: WorldRequest): Promise<CaseWorld> {
     const world = await this.#pool.fresh(request);
     this.#worlds.push(world);
     return world;
   }
 
+  /** Waits until every process has come here: one that has no part in what the others do must not end its world meanwhile. */
+  meet(): Promise<void> {
+    return this.#pool.meet();
+  }
+
   /** Fault injection, or the end of the check where the backend has none. */
-  faultsOf(world: World): Faults {
-    try {
-      return world.faults;
-    } catch (error) {
-      if (NcclExtError.is(error, 'ERR_UNSUPPORTED')) {
-        throw new Skipped(`the ${world.backend.name} backend injects no faults`);
-      }
-      throw error;
-    }
+  faultsOf(world: CaseWorld): Faults {
+    if (injectsFaults(world)) return world.faults;
+    throw new Skipped(`the ${world.backend.name} backend injects no faults`);
+  }
+
+  /**
+   * The places of ranks that take part while `missing` does not: where the backend injects faults it takes part and stands still,
+   * elsewhere it is left out.
+   */
+  without(world: CaseWorld, missing: number): readonly number[] {
+    const places = world.ranks.map((_, place) => place);
+    if (!injectsFaults(world)) return places.filter((place) => world.ranks[place]!.rank !== missing);
+    world.faults.stop(missing);
+    return places;
   }
 
   /** Disposes a world, which must not take longer than its deadline. */
-  end(world: World): Promise<void> {
+  end(world: CaseWorld): Promise<void> {
     return requireWithin(
       disposeLimitMs,
       world.dispose(),
@@ -60,6 +71,16 @@ export class CheckContext {
     for (const world of this.#worlds.splice(0)) await this.end(world);
     for (const world of this.#shared) await disposeStreams(world);
     this.#shared.clear();
+  }
+}
+
+/** Whether the backend can make ranks late, absent or wrong. */
+export function injectsFaults(world: CaseWorld): boolean {
+  try {
+    return world.faults !== undefined;
+  } catch (error) {
+    if (NcclExtError.is(error, 'ERR_UNSUPPORTED')) return false;
+    throw error;
   }
 }
 

@@ -4,8 +4,8 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import type { World } from '@nccl-ext/core';
 import { backendOf } from '@nccl-ext/core/extend';
+import type { CaseWorld } from './case-world.js';
 
 /** What is held at one moment. */
 export interface Held {
@@ -17,9 +17,12 @@ export interface Held {
 }
 
 /** Collects garbage, then measures. */
-export async function measureHeld(world: World): Promise<Held> {
+export async function measureHeld(world: CaseWorld): Promise<Held> {
   await collectGarbage();
-  const { allocatedBytes, reservedBytes } = backendOf(world.ranks[0]!).runtime.memoryUsage();
+  const [own] = world.ranks;
+  const { allocatedBytes, reservedBytes } = own
+    ? backendOf(own).runtime.memoryUsage()
+    : { allocatedBytes: 0, reservedBytes: 0 };
   const openFiles = existsSync('/proc/self/fd') ? readdirSync('/proc/self/fd').length : undefined;
   return { residentBytes: process.memoryUsage.rss(), openFiles, allocatedBytes, reservedBytes };
 }

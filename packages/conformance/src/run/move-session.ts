@@ -9,10 +9,10 @@ import {
   type Stream,
   singleDomain,
   type Topology,
-  type World,
 } from '@nccl-ext/core';
 import { type PrepareOptions, prepareTransfer, type Transfer, type TransferPlan } from '@nccl-ext/m2n';
 import type { TensorSpec } from '../cases/case.js';
+import { type CaseWorld, isWhole } from './case-world.js';
 import { findDifference } from './find-difference.js';
 import { type Content, dtypesOf, type Image, imageOf, renderImage } from './image.js';
 import { planOf } from './plan-of.js';
@@ -36,16 +36,22 @@ interface RankState {
   transfer: Transfer | undefined;
 }
 
-/** Memory for a plan on all ranks of a world, and the transfers of those that have prepared. */
+/**
+ * Memory for a plan on the ranks of this process, and the transfers of those that have prepared. Where the process drives every rank,
+ * `ranks[r]` is rank r; lists of streams have their order.
+ */
 export class MoveSession {
   readonly plan: TransferPlan;
   readonly ranks: readonly RankState[];
   /** Passes that tell all shards apart: two when a dtype has one byte; shards that fill memory cannot be alike. */
   readonly passes: number;
+  /** Whether one host array holds each image, those of other processes too: they must move as often. */
+  readonly fitsOneChunk: boolean;
   readonly #verify: boolean;
+  readonly #whole: boolean;
 
   /** A session in which every rank has prepared. */
-  static async open(world: World, options: SessionOptions): Promise<MoveSession> {
+  static async open(world: CaseWorld, options: SessionOptions): Promise<MoveSession> {
     const session = new MoveSession(world, options);
     const prepared = await Promise.allSettled(session.ranks.map((_, rank) => session.prepareRank(rank)));
     const failed = prepared.find((result) => result.status === 'rejected');
@@ -53,9 +59,10 @@ export class MoveSession {
     return session;
   }
 
-  constructor(world: World, { tensors, topology, verify = false }: SessionOptions) {
+  constructor(world: CaseWorld, { tensors, topology, verify = false }: SessionOptions) {
     this.plan = planOf(tensors, world.size, topology ?? singleDomain(world.size));
     this.#verify = verify;
+    this.#whole = isWhole(world);
     this.ranks = world.ranks.map((communicator) => {
       const { rank } = communicator;
       const allocate = (image: Image): RankSide => ({
@@ -73,6 +80,13 @@ export class MoveSession {
       const { source, destination } = dtypesOf(tensor);
       return dtypeBytes(source) === 1 || dtypeBytes(destination) === 1;
     });
+    const largest = Math.max(
+      ...Array.from({ length: world.size }, (_, rank) => [
+        imageOf(tensors, 'source', rank).bytes,
+        imageOf(tensors, 'destination', rank).bytes,
+      ]).flat(),
+    );
+    this.fitsOneChunk = largest <= 8 * chunkBytes;
     this.passes = narrow && this.fitsOneChunk ? 2 : 1;
   }
 
@@ -101,18 +115,23 @@ export class MoveSession {
     return bytes;
   }
 
-  /** Puts one refit on the streams: values of `epoch` in, move, everything out. `move` replaces the plain enqueue. */
+  /**
+   * Puts one refit on the streams: values of `epoch` in, move, everything out. `move` replaces the plain enqueue; `places` are the ranks
+   * that take part, all by default.
+   */
   enqueueRefit(
     streams: readonly Stream[],
     content: Content,
-    move: (rank: number, stream: Stream) => void = (rank, stream) => this.enqueueMove(rank, stream),
+    move: (place: number, stream: Stream) => void = (place, stream) => this.enqueueMove(place, stream),
+    places: readonly number[] = [...this.ranks.keys()],
   ): PendingRefit {
     const expectedOf = renderer(content);
-    const downloads = this.ranks.flatMap(({ source, destination }, rank) => {
-      const stream = streams[rank]!;
+    const downloads = places.flatMap((place) => {
+      const { source, destination } = this.ranks[place]!;
+      const stream = streams[place]!;
       if (source.buffer) stream.upload(source.buffer, expectedOf(source.image));
       if (destination.buffer) stream.fill(destination.buffer, content.guard);
-      move(rank, stream);
+      move(place, stream);
       return [download(source, stream), download(destination, stream)];
     });
     return pendingRefit(downloads, expectedOf);
@@ -146,9 +165,7 @@ export class MoveSession {
         await stream.synchronize();
       }
     }
-    this.ranks.forEach((_, rank) => {
-      this.enqueueMove(rank, streams[rank]!);
-    });
+    this.enqueueAll(streams);
     await Promise.all(streams.map((stream) => stream.synchronize()));
     const expected = new Uint8Array(chunkBytes);
     for (const { image, buffer, stream } of sides) {
@@ -169,6 +186,13 @@ export class MoveSession {
     this.transferOf(rank).enqueue(stream);
   }
 
+  /** One more move of every rank. */
+  enqueueAll(streams: readonly Stream[]): void {
+    streams.forEach((stream, place) => {
+      this.enqueueMove(place, stream);
+    });
+  }
+
   transferOf(rank: number): Transfer {
     const { transfer } = this.ranks[rank]!;
     if (transfer === undefined) throw new Error(`rank ${rank} has not prepared`);
@@ -180,21 +204,21 @@ export class MoveSession {
     return streams.map((stream, rank) => stream.capture(() => this.enqueueMove(rank, stream)));
   }
 
-  /** Whether one host array holds each image. */
-  get fitsOneChunk(): boolean {
-    return this.ranks.every(
-      ({ source, destination }) => Math.max(source.image.bytes, destination.image.bytes) <= 8 * chunkBytes,
-    );
-  }
-
   /** What is wrong with the counters after this session's refits, or undefined: the bytes written are those that the plan foresees. */
   checkProgress(): string | undefined {
+    const progress = this.ranks.map(({ communicator }, place) => ({
+      rank: communicator.rank,
+      ...this.transferOf(place).progress,
+    }));
+    const executions = progress[0]?.completed ?? 0;
+    for (const { rank, completed, writtenBytes, bytesPerExecution } of progress) {
+      if (completed !== executions)
+        return `rank ${rank} completed ${completed} executions, another ${executions}`;
+      if (writtenBytes !== executions * bytesPerExecution)
+        return `${executions} executions on rank ${rank} wrote ${writtenBytes} bytes, not ${bytesPerExecution} each`;
+    }
+    if (!this.#whole) return undefined;
     const { wireBytes, localBytes } = this.plan.totals;
-    const progress = this.ranks.map((_, rank) => this.transferOf(rank).progress);
-    const executions = progress[0]!.completed;
-    const uneven = progress.findIndex(({ completed }) => completed !== executions);
-    if (uneven > 0)
-      return `rank ${uneven} completed ${progress[uneven]!.completed} executions, rank 0 ${executions}`;
     const written = progress.reduce((sum, { writtenBytes }) => sum + writtenBytes, 0);
     if (written === executions * (wireBytes + localBytes)) return undefined;
     return `${executions} executions wrote ${written} bytes; the plan has ${wireBytes} on the wire and ${localBytes} local`;

@@ -2,28 +2,35 @@
 // Runs one case, whatever it is, and never throws: a case that breaks or hangs is a failed one.
 
 import { freemem } from 'node:os';
-import { NcclExtError, type World } from '@nccl-ext/core';
+import { NcclExtError } from '@nccl-ext/core';
 import { backendOf } from '@nccl-ext/core/extend';
 import type { ConformanceCase, M2nCase } from '../cases/case.js';
 import { groups } from '../cases/groups.js';
 import { runEpCase } from '../ep/run/run-ep-case.js';
 import type { CaseResult } from './case-result.js';
+import type { CaseWorld } from './case-world.js';
 import { CheckContext, Skipped } from './check-context.js';
 import { collectGarbage } from './memory.js';
 import { MoveSession } from './move-session.js';
+import type { ProcessGroup } from './process-group.js';
 import { runMoveCase } from './run-move-case.js';
 import type { WorldPool } from './world-pool.js';
 
 const usualLimitMs = 120_000;
 const longLimitMs = 3_600_000;
 
+/** Other processes wait for one that hangs, and should hear of it before they give it up as lost. */
+const spreadLimitMs = 60_000;
+
 /** The share of free memory that a case may take; staging and the host's copies need some too. */
 const memoryShare = 0.8;
 
 /** What {@link runCase} takes beside the case. */
 export interface RunCaseOptions {
-  /** Milliseconds until the case counts as hung; default two minutes, an hour for `large` and `soak`. */
+  /** Milliseconds until the case counts as hung; default two minutes, one among several processes, an hour for `large` and `soak`. */
   readonly limitMs?: number;
+  /** Whose worlds the pool has. */
+  readonly processes?: ProcessGroup;
 }
 
 /**
@@ -42,33 +49,54 @@ export async function runCase(
   options: RunCaseOptions = {},
 ): Promise<CaseResult> {
   const { name, group, ranks } = conformanceCase;
+  const { processes, limitMs = limitOf(conformanceCase, processes !== undefined) } = options;
   const began = performance.now();
-  const end = (status: CaseResult['status'], detail = ''): CaseResult => ({
-    name,
-    group,
-    status,
-    detail,
-    ms: performance.now() - began,
-  });
+  const { hung = false, ...outcome } = await attempt(pool, conformanceCase, limitMs, processes !== undefined);
+  const own: CaseResult = { name, group, ...outcome, ms: performance.now() - began };
+  const result = processes === undefined ? own : await processes.combine(own);
+  // What a wrong move has done to the world is unknown, and disposing one that hangs would hang too.
+  if (hung) pool.forget(ranks);
+  else if (result.status === 'failed') await pool.discard(ranks).catch(() => {});
+  return result;
+}
+
+/** What came of a case in this process. */
+interface Attempt {
+  readonly status: CaseResult['status'];
+  readonly detail: string;
+  readonly hung?: boolean;
+}
+
+async function attempt(
+  pool: WorldPool,
+  conformanceCase: ConformanceCase,
+  limitMs: number,
+  spread: boolean,
+): Promise<Attempt> {
   try {
-    const limit = options.limitMs ?? (groups[group].always ? usualLimitMs : longLimitMs);
-    const problem = await within(limit, execute(pool, conformanceCase));
-    if (problem === undefined) return end('passed');
-    // What a wrong move has done to the world is unknown.
-    await pool.discard(ranks);
-    return end('failed', problem);
+    if (spread) requireSpread(conformanceCase);
+    const problem = await within(limitMs, execute(pool, conformanceCase));
+    return problem === undefined ? { status: 'passed', detail: '' } : { status: 'failed', detail: problem };
   } catch (error) {
-    if (error instanceof Skipped) return end('skipped', error.message);
-    if (error instanceof Hung) {
-      pool.forget(ranks);
-      return end('failed', error.message);
-    }
-    await pool.discard(ranks).catch(() => {});
-    return end('failed', describe(error));
+    if (error instanceof Skipped) return { status: 'skipped', detail: error.message };
+    return { status: 'failed', detail: describe(error), hung: error instanceof Hung };
   }
 }
 
 class Hung extends Error {}
+
+function limitOf({ group }: ConformanceCase, spread: boolean): number {
+  if (!groups[group].always) return longLimitMs;
+  return spread ? spreadLimitMs : usualLimitMs;
+}
+
+/** Skips what one process must drive alone. */
+function requireSpread(conformanceCase: ConformanceCase): void {
+  const { kind, ranks } = conformanceCase;
+  if (kind === 'move' || ranks === 1) return;
+  if (kind === 'check' && conformanceCase.spread === true) return;
+  throw new Skipped('needs all its ranks in one process');
+}
 
 async function execute(pool: WorldPool, conformanceCase: ConformanceCase): Promise<string | undefined> {
   if (conformanceCase.group.startsWith('ep-')) requireEp(await pool.shared(conformanceCase.ranks));
@@ -88,7 +116,7 @@ async function execute(pool: WorldPool, conformanceCase: ConformanceCase): Promi
 }
 
 /** Skips cases of expert parallelism on a backend without it. */
-function requireEp(world: World): void {
+function requireEp(world: CaseWorld): void {
   const { ep, info } = backendOf(world.ranks[0]!);
   if (ep === undefined) throw new Skipped(`the ${info.name} backend has no expert parallelism`);
 }

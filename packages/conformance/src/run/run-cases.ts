@@ -3,6 +3,7 @@
 
 import type { ConformanceCase } from '../cases/case.js';
 import type { CaseResult, RunSummary } from './case-result.js';
+import type { ProcessGroup } from './process-group.js';
 import { runCase } from './run-case.js';
 import { type WorldFactory, WorldPool } from './world-pool.js';
 
@@ -10,6 +11,8 @@ import { type WorldFactory, WorldPool } from './world-pool.js';
 export interface RunOptions {
   /** Makes the worlds, for example on a chosen backend; default `localWorld`. */
   readonly world?: WorldFactory;
+  /** Of several processes that run the same cases, each as one rank; it makes the worlds then. */
+  readonly processes?: ProcessGroup;
   /** Called after every case. */
   readonly onResult?: (result: CaseResult, done: number, total: number) => void;
   /** Ends the run before the next case; what is left counts as skipped. */
@@ -17,7 +20,8 @@ export interface RunOptions {
 }
 
 /**
- * Runs cases in their order. It throws only when `onResult` does: a case that cannot run is a result.
+ * Runs cases in their order. A case that cannot run is a result. It throws when `onResult` does, and when one of several processes is
+ * lost: the error names it.
  *
  * @example
  * ```ts
@@ -29,16 +33,23 @@ export interface RunOptions {
  */
 export async function runCases(
   cases: readonly ConformanceCase[],
-  { world, onResult, signal }: RunOptions = {},
+  { world, processes, onResult, signal }: RunOptions = {},
 ): Promise<RunSummary> {
-  const pool = new WorldPool(world);
+  await processes?.agree(cases.map(({ name }) => name));
+  const pool =
+    processes === undefined
+      ? new WorldPool(world)
+      : new WorldPool(
+          (request) => processes.world(request),
+          () => processes.meet(),
+        );
   const results: CaseResult[] = [];
   try {
     for (const conformanceCase of cases) {
       const { name, group } = conformanceCase;
       const result: CaseResult = signal?.aborted
         ? { name, group, status: 'skipped', detail: 'the run was ended', ms: 0 }
-        : await runCase(pool, conformanceCase);
+        : await runCase(pool, conformanceCase, processes && { processes });
       results.push(result);
       onResult?.(result, results.length, cases.length);
     }

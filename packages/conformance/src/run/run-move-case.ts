@@ -1,15 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Executes a case that is data: plans it, moves it as often and in the way it says, and returns the first difference.
 
-import {
-  type Graph,
-  type Stream,
-  type StreamEvent,
-  singleDomain,
-  topologyFor,
-  type World,
-} from '@nccl-ext/core';
+import { type Graph, type Stream, type StreamEvent, singleDomain, topologyFor } from '@nccl-ext/core';
 import type { M2nCase } from '../cases/case.js';
+import type { CaseWorld } from './case-world.js';
 import { checkTotals } from './expected-totals.js';
 import type { Content } from './image.js';
 import { MoveSession } from './move-session.js';
@@ -19,7 +13,7 @@ import type { PendingRefit } from './read-back.js';
  * What is wrong, or undefined when everything is as the oracle says. After a problem or an error the world is left with what the case
  * made in it: the caller ends it.
  */
-export async function runMoveCase(world: World, move: M2nCase): Promise<string | undefined> {
+export async function runMoveCase(world: CaseWorld, move: M2nCase): Promise<string | undefined> {
   const topology =
     move.topology === undefined ? singleDomain(world.size) : topologyFor(move.topology, world.size);
   const sessions: MoveSession[] = [];
@@ -114,13 +108,13 @@ function contentOf(number: number, passes: number): Content {
 
 /** The streams of all ranks, taken in turns. */
 class Lanes {
-  readonly #world: World;
+  readonly #world: CaseWorld;
   readonly #fresh: boolean;
   #lanes: readonly (readonly Stream[])[];
   readonly #events: StreamEvent[] = [];
   #turn = 0;
 
-  constructor(world: World, count: number | 'fresh') {
+  constructor(world: CaseWorld, count: number | 'fresh') {
     this.#world = world;
     this.#fresh = count === 'fresh';
     this.#lanes = Array.from({ length: count === 'fresh' ? 1 : count }, () => streamsOf(world));
@@ -159,6 +153,6 @@ class Lanes {
   }
 }
 
-function streamsOf(world: World): readonly Stream[] {
+function streamsOf(world: CaseWorld): readonly Stream[] {
   return world.ranks.map((communicator) => communicator.createStream());
 }

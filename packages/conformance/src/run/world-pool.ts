@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Keeps a few worlds alive between cases, because making one costs more than most cases.
 
-import { localWorld, type World } from '@nccl-ext/core';
+import { localWorld } from '@nccl-ext/core';
+import type { CaseWorld } from './case-world.js';
 
 /** What a case may ask of a world. */
 export interface WorldRequest {
@@ -11,7 +12,7 @@ export interface WorldRequest {
 }
 
 /** Makes a world; the default is `localWorld` with its own choice of backend. */
-export type WorldFactory = (request: WorldRequest) => Promise<World>;
+export type WorldFactory = (request: WorldRequest) => Promise<CaseWorld>;
 
 /** Worlds of different sizes that stay alive. */
 const maxWorlds = 3;
@@ -19,14 +20,20 @@ const maxWorlds = 3;
 /** Worlds by size, the least recently used leaves first. */
 export class WorldPool {
   readonly #make: WorldFactory;
-  readonly #worlds = new Map<number, World>();
+  readonly meet: () => Promise<void>;
+  readonly #worlds = new Map<number, CaseWorld>();
 
-  constructor(make: WorldFactory = (request) => localWorld(request)) {
+  /** `meet` waits for other processes, where there are some. */
+  constructor(
+    make: WorldFactory = (request) => localWorld(request),
+    meet: () => Promise<void> = async () => {},
+  ) {
     this.#make = make;
+    this.meet = meet;
   }
 
   /** A world that later cases use too. */
-  async shared(ranks: number): Promise<World> {
+  async shared(ranks: number): Promise<CaseWorld> {
     const known = this.#worlds.get(ranks);
     this.#worlds.delete(ranks);
     const world = known ?? (await this.#make({ ranks }));
@@ -39,7 +46,7 @@ export class WorldPool {
   }
 
   /** A world for one case, which disposes it. */
-  fresh(request: WorldRequest): Promise<World> {
+  fresh(request: WorldRequest): Promise<CaseWorld> {
     return this.#make(request);
   }
 

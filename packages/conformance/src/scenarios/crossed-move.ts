@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The move that scenarios are about: rows on ranks 0 and 1 become columns on ranks 2 and 3, so every source sends to every destination.
 
-import { type NcclExtError, type Stream, shard, type World } from '@nccl-ext/core';
+import { type NcclExtError, type Stream, shard } from '@nccl-ext/core';
 import type { CheckCase, TensorSpec } from '../cases/case.js';
 import type { GroupName } from '../cases/groups.js';
 import { line } from '../cases/side.js';
+import type { CaseWorld } from '../run/case-world.js';
 import { type CheckContext, errorOf, requireThat } from '../run/check-context.js';
 import type { Content } from '../run/image.js';
 import { MoveSession } from '../run/move-session.js';
@@ -23,7 +24,7 @@ export const crossed: TensorSpec = {
 };
 
 /** A session of it in which every rank has prepared. */
-export function openCrossed(world: World, verify = false): Promise<MoveSession> {
+export function openCrossed(world: CaseWorld, verify = false): Promise<MoveSession> {
   return MoveSession.open(world, { tensors: [crossed], verify });
 }
 
@@ -54,10 +55,10 @@ export async function requireRefit(
 /** The bytes of a rank's destination as they are now. */
 export async function readDestination(
   session: MoveSession,
-  rank: number,
+  place: number,
   stream: Stream,
 ): Promise<Uint8Array> {
-  const { image, buffer } = session.ranks[rank]!.destination;
+  const { image, buffer } = session.ranks[place]!.destination;
   const bytes = new Uint8Array(image.bytes);
   if (buffer !== undefined) stream.download(bytes, buffer);
   await stream.synchronize();
@@ -75,7 +76,13 @@ export function check(
   group: GroupName,
   what: string,
   run: (context: CheckContext) => Promise<void>,
-  more: { readonly ranks?: number; readonly reports?: readonly string[] } = {},
+  more: Pick<CheckCase, 'reports' | 'spread'> & { readonly ranks?: number } = {},
 ): CheckCase {
   return { kind: 'check', name: `${group}/${what}`, group, ranks: moveRanks, run, ...more };
+}
+
+export function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => {
+    setTimeout(resolve, ms);
+  });
 }

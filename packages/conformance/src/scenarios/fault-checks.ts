@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ranks that are missing, late, lying or gone: the others learn who it is, in time, and nothing wrong is taken for right.
 
-import { shard, type World } from '@nccl-ext/core';
+import { shard } from '@nccl-ext/core';
 import type { CheckCase } from '../cases/case.js';
 import { line } from '../cases/side.js';
 import { streamsOf } from '../run/case-streams.js';
+import { type CaseWorld, ownPlaces } from '../run/case-world.js';
 import {
   type CheckContext,
   errorOf,
   expectRefusal,
+  injectsFaults,
   requireRefusal,
   requireThat,
 } from '../run/check-context.js';
@@ -21,6 +23,8 @@ import {
   destinationRanks,
   moveRanks,
   openCrossed,
+  pause,
+  readDestination,
   requireRefit,
   requireUntouched,
   settleStreams,
@@ -30,9 +34,13 @@ import {
 /** Deadline in worlds where a rank is missing. */
 const timeoutMs = 300;
 
+/** How long a late rank keeps the others waiting. */
+const lateMs = 50;
+
 export const faultChecks: readonly CheckCase[] = [
   check('faults', 'a rank that never prepares is named', neverPrepares, {
     reports: ['huggingface/trl#6913', 'NVIDIA-NeMo/RL#3720'],
+    spread: true,
   }),
   check(
     'faults',
@@ -40,6 +48,7 @@ export const faultChecks: readonly CheckCase[] = [
     (context) => neverComes(context, 0, destinationRanks),
     {
       reports: ['huggingface/trl#6913', 'huggingface/trl#2923'],
+      spread: true,
     },
   ),
   check(
@@ -48,31 +57,41 @@ export const faultChecks: readonly CheckCase[] = [
     (context) => neverComes(context, 2, sourceRanks),
     {
       reports: ['huggingface/trl#6913'],
+      spread: true,
     },
   ),
-  check('faults', 'a rank that is late is waited for', late),
-  check('faults', 'a rank that leaves is named at once', leaves),
+  check('faults', 'a rank that stops between two refits is named, and a new world mends', stops, {
+    reports: ['huggingface/trl#6913'],
+    spread: true,
+  }),
+  check('faults', 'a rank that is late is waited for', late, { spread: true }),
+  check('faults', 'a rank that is slow is waited for', slow),
+  check('faults', 'a rank that leaves is named at once', leaves, { spread: true }),
   check('faults', 'a flipped bit is found by verify, and the next refit is right', flippedBit, {
     reports: ['vllm-project/vllm#52689'],
   }),
   check('faults', 'a flipped bit without verify is seen by this oracle', flippedBitSeenByOracle),
   check('faults', 'plans that differ between ranks', plansDiffer, {
     reports: ['ai-dynamo/modelexpress#659'],
+    spread: true,
   }),
-  check('faults', 'verify on one rank only', verifyDiffers),
+  check('faults', 'verify on one rank only', verifyDiffers, { spread: true }),
   check('faults', 'an agreement that arrives altered', alteredAgreement),
   check('faults', 'a rank that refuses is named, and a second try works', refusesOnce, {
     reports: ['vllm-project/vime#87'],
+    spread: true,
   }),
 ];
 
 async function neverPrepares(context: CheckContext): Promise<void> {
   const world = await context.fresh({ ranks: moveRanks, timeoutMs });
   const session = new MoveSession(world, { tensors: [crossed] });
-  context.faultsOf(world).stop(3);
-  const calls = session.ranks.map((_, rank) => errorOf(session.prepareRank(rank)));
-  for (const error of await Promise.all(calls.slice(0, 3)))
+  const playing = context.without(world, 3);
+  const calls = playing.map((place) => errorOf(session.prepareRank(place)));
+  const waiting = playing.flatMap((place, call) => (world.ranks[place]!.rank === 3 ? [] : [calls[call]!]));
+  for (const error of await Promise.all(waiting))
     requireRefusal(error, { code: 'ERR_TIMEOUT', peer: 3, says: ['rank 3'] });
+  await context.meet();
 }
 
 async function neverComes(context: CheckContext, missing: number, waiting: readonly number[]): Promise<void> {
@@ -81,37 +100,90 @@ async function neverComes(context: CheckContext, missing: number, waiting: reado
   const streams = streamsOf(world);
   await requireRefit(session, streams, 1);
   const { guard } = contentOf(2);
-  for (const rank of destinationRanks) streams[rank]!.fill(session.ranks[rank]!.destination.buffer!, guard);
+  for (const place of ownPlaces(world, destinationRanks))
+    streams[place]!.fill(session.ranks[place]!.destination.buffer!, guard);
   await Promise.all(streams.map((stream) => stream.synchronize()));
 
-  context.faultsOf(world).stop(missing);
   const began = performance.now();
-  streams.forEach((stream, rank) => {
-    session.enqueueMove(rank, stream);
-  });
-  const errors = await settleStreams(waiting.map((rank) => streams[rank]!));
-  const ms = performance.now() - began;
+  for (const place of context.without(world, missing)) session.enqueueMove(place, streams[place]!);
+  const left = ownPlaces(world, waiting);
+  const errors = await settleStreams(left.map((place) => streams[place]!));
   for (const error of errors)
     requireRefusal(error, { code: 'ERR_TIMEOUT', peer: missing, says: [`rank ${missing}`] });
-  requireThat(
-    ms < 20 * timeoutMs,
-    `the error came after ${Math.round(ms)} ms; the deadline is ${timeoutMs} ms`,
-  );
-  await expectRefusal(
-    async () => {
-      session.enqueueMove(waiting[0]!, streams[waiting[0]!]!);
-      await streams[waiting[0]!]!.synchronize();
-    },
-    { code: 'ERR_POISONED' },
-  );
+  requireInTime(world, began);
+  await context.meet();
+  for (const place of left) {
+    await expectRefusal(
+      async () => {
+        session.enqueueMove(place, streams[place]!);
+        await streams[place]!.synchronize();
+      },
+      { code: 'ERR_POISONED' },
+    );
+  }
   if (missing !== 2) return;
 
   // Its stream never came to the operation, so nobody may have written there.
-  const bytes = session.ranks[2]!.destination.buffer!.view('u8');
-  requireUntouched(bytes, guard, 'the destination of the rank that never came');
+  for (const place of ownPlaces(world, [2])) {
+    const bytes = injectsFaults(world)
+      ? session.ranks[place]!.destination.buffer!.view('u8')
+      : await readDestination(session, place, streams[place]!);
+    requireUntouched(bytes, guard, 'the destination of the rank that never came');
+  }
 }
 
+/** Refits follow one another without waiting; rank 1 has no part in the last ones. The same processes go on in another world. */
+async function stops(context: CheckContext): Promise<void> {
+  const world = await context.fresh({ ranks: moveRanks, timeoutMs });
+  const session = await openCrossed(world);
+  const streams = streamsOf(world);
+  await requireRefit(session, streams, 1);
+  const began = performance.now();
+  for (let refit = 0; refit < 3; refit++) session.enqueueAll(streams);
+  for (const place of context.without(world, 1)) {
+    for (let refit = 0; refit < 3; refit++) session.enqueueMove(place, streams[place]!);
+  }
+  const destinations = ownPlaces(world, destinationRanks);
+  for (const error of await settleStreams(destinations.map((place) => streams[place]!)))
+    requireRefusal(error, { code: 'ERR_TIMEOUT', peer: 1, says: ['rank 1'] });
+  requireInTime(world, began);
+  await context.meet();
+  for (const place of destinations) {
+    requireThat(world.ranks[place]!.failure !== undefined, 'a rank that lost another calls itself usable');
+  }
+  await context.end(world);
+
+  const next = await context.fresh({ ranks: moveRanks });
+  await requireRefit(await openCrossed(next, true), streamsOf(next), 2);
+}
+
+/** The deadline is the world's own: processes have longer ones. */
+function requireInTime(world: CaseWorld, began: number): void {
+  const ms = performance.now() - began;
+  const deadline = world.ranks[0]?.timeoutMs ?? timeoutMs;
+  requireThat(
+    ms < 2 * deadline + 18 * timeoutMs,
+    `the error came after ${Math.round(ms)} ms; the deadline is ${deadline} ms`,
+  );
+}
+
+/** It enqueues when the others have waited for a while. */
 async function late(context: CheckContext): Promise<void> {
+  const world = await context.fresh({ ranks: moveRanks });
+  const session = await openCrossed(world);
+  const streams = streamsOf(world);
+  for (const rank of [1, 2]) {
+    const others = [0, 1, 2, 3].filter((other) => other !== rank);
+    const early = session.enqueueRefit(streams, contentOf(rank), undefined, ownPlaces(world, others));
+    await pause(lateMs);
+    const last = session.enqueueRefit(streams, contentOf(rank), undefined, ownPlaces(world, [rank]));
+    await Promise.all(streams.map((stream) => stream.synchronize()));
+    const difference = early.difference() ?? last.difference();
+    requireThat(difference === undefined, `rank ${rank} was late: ${difference}`);
+  }
+}
+
+async function slow(context: CheckContext): Promise<void> {
   const world = await context.fresh({ ranks: moveRanks });
   const session = await openCrossed(world);
   const streams = streamsOf(world);
@@ -127,12 +199,13 @@ async function leaves(context: CheckContext): Promise<void> {
   const session = await openCrossed(world);
   const streams = streamsOf(world);
   const began = performance.now();
-  for (const rank of [1, 2, 3]) session.enqueueMove(rank, streams[rank]!);
-  world.ranks[0]!.abort('trainer restarts');
-  for (const error of await settleStreams(destinationRanks.map((rank) => streams[rank]!)))
-    requireRefusal(error, { code: 'ERR_RANK_LOST', peer: 0 });
+  for (const place of ownPlaces(world, [1, 2, 3])) session.enqueueMove(place, streams[place]!);
+  for (const place of ownPlaces(world, [0])) world.ranks[place]!.abort('trainer restarts');
+  const waiting = ownPlaces(world, destinationRanks).map((place) => streams[place]!);
+  for (const error of await settleStreams(waiting)) requireRefusal(error, { code: 'ERR_RANK_LOST', peer: 0 });
   const ms = performance.now() - began;
   requireThat(ms < 10_000, `the error came after ${Math.round(ms)} ms, as if by the deadline`);
+  await context.meet();
 }
 
 async function flippedBit(context: CheckContext): Promise<void> {
@@ -168,7 +241,9 @@ async function plansDiffer(context: CheckContext): Promise<void> {
   const session = new MoveSession(world, { tensors: [crossed] });
   const other = planOf([{ ...crossed, destination: line(2, shard(0), 2) }], world.size, world.topology);
   const errors = await Promise.all(
-    session.ranks.map((_, rank) => errorOf(session.prepareRank(rank, rank === 2 ? { plan: other } : {}))),
+    session.ranks.map(({ communicator }, place) =>
+      errorOf(session.prepareRank(place, communicator.rank === 2 ? { plan: other } : {})),
+    ),
   );
   for (const error of errors)
     requireRefusal(error, { code: 'ERR_DISAGREEMENT', peer: 2, says: ['digest', 'rank 2'] });
@@ -179,7 +254,9 @@ async function verifyDiffers(context: CheckContext): Promise<void> {
   const world = await context.fresh({ ranks: moveRanks });
   const session = new MoveSession(world, { tensors: [crossed] });
   const errors = await Promise.all(
-    session.ranks.map((_, rank) => errorOf(session.prepareRank(rank, { verify: rank === 1 }))),
+    session.ranks.map(({ communicator }, place) =>
+      errorOf(session.prepareRank(place, { verify: communicator.rank === 1 })),
+    ),
   );
   for (const error of errors)
     requireRefusal(error, { code: 'ERR_DISAGREEMENT', peer: 1, says: ['verify', 'rank 1'] });
@@ -197,18 +274,21 @@ async function refusesOnce(context: CheckContext): Promise<void> {
   const world = await context.fresh({ ranks: moveRanks });
   const session = new MoveSession(world, { tensors: [crossed] });
   const errors = await Promise.all(
-    session.ranks.map((_, rank) =>
-      errorOf(session.prepareRank(rank, rank === 3 ? { destinations: {} } : {})),
+    session.ranks.map(({ communicator }, place) =>
+      errorOf(session.prepareRank(place, communicator.rank === 3 ? { destinations: {} } : {})),
     ),
   );
-  requireRefusal(errors[3], { code: 'ERR_INVALID_ARGUMENT', says: ['destinations["t0"]', 'rank 3'] });
-  for (const error of errors.slice(0, 3))
-    requireRefusal(error, { code: 'ERR_RANK_LOST', peer: 3, says: ['not bound'] });
+  for (const place of ownPlaces(world, [3])) {
+    const says = ['destinations["t0"]', 'rank 3'];
+    requireRefusal(errors[place], { code: 'ERR_INVALID_ARGUMENT', says });
+  }
+  for (const place of ownPlaces(world, [0, 1, 2]))
+    requireRefusal(errors[place], { code: 'ERR_RANK_LOST', peer: 3, says: ['not bound'] });
   await prepareAndRefit(session, world);
 }
 
 /** The ranks are as usable as before. */
-async function prepareAndRefit(session: MoveSession, world: World): Promise<void> {
+async function prepareAndRefit(session: MoveSession, world: CaseWorld): Promise<void> {
   await Promise.all(session.ranks.map((_, rank) => session.prepareRank(rank)));
   await requireRefit(session, streamsOf(world), 1);
 }

@@ -8,23 +8,28 @@ import {
   type CheckContext,
   errorOf,
   expectRefusal,
+  injectsFaults,
   requireThat,
   requireWithin,
 } from '../run/check-context.js';
 import { growth, measureHeld } from '../run/memory.js';
 import { check, contentOf, moveRanks, openCrossed, requireRefit, settleStreams } from './crossed-move.js';
 
+const everywhere = { spread: true } as const;
+
 export const lifetimeChecks: readonly CheckCase[] = [
-  check('lifetime', 'transfers disposed with work in flight finish it', disposeInFlight),
-  check('lifetime', 'memory of a transfer cannot be freed under it', bufferInUse),
-  check('lifetime', 'a disposed transfer is refused', useAfterDispose),
+  check('lifetime', 'transfers disposed with work in flight finish it', disposeInFlight, everywhere),
+  check('lifetime', 'memory of a transfer cannot be freed under it', bufferInUse, everywhere),
+  check('lifetime', 'a disposed transfer is refused', useAfterDispose, everywhere),
   check('lifetime', 'a world disposed while ranks wait ends', disposeWaitingWorld),
   check('lifetime', 'a wait that is pending when its world is disposed ends', pendingWaits),
   check('lifetime', 'one preparation serves a hundred refits at the same addresses', reuse, {
     reports: ['PaddlePaddle/FastDeploy#8079'],
+    spread: true,
   }),
   check('lifetime', 'new memory for a restarted engine', restartedEngine, {
     reports: ['InternLM/xtuner#1993'],
+    spread: true,
   }),
   check(
     'lifetime',
@@ -32,6 +37,7 @@ export const lifetimeChecks: readonly CheckCase[] = [
     (context) => rounds(context, 20, 40),
     {
       reports: ['NVIDIA-NeMo/RL#3166', 'InternLM/xtuner#1306'],
+      spread: true,
     },
   ),
 ];
@@ -50,10 +56,9 @@ async function disposeInFlight(context: CheckContext): Promise<void> {
 async function bufferInUse(context: CheckContext): Promise<void> {
   const world = await context.fresh({ ranks: moveRanks });
   const session = await openCrossed(world);
-  const buffers: readonly DeviceBuffer[] = [
-    session.ranks[0]!.source.buffer!,
-    session.ranks[2]!.destination.buffer!,
-  ];
+  const buffers: readonly DeviceBuffer[] = session.ranks.flatMap(({ source, destination }) =>
+    [source.buffer, destination.buffer].filter((buffer) => buffer !== undefined),
+  );
   for (const buffer of buffers) await expectRefusal(() => buffer.dispose(), { code: 'ERR_BUSY' });
   await requireRefit(session, streamsOf(world), 1);
   await Promise.all(session.ranks.map((_, rank) => session.transferOf(rank).dispose()));
@@ -65,8 +70,10 @@ async function useAfterDispose(context: CheckContext): Promise<void> {
   const session = await openCrossed(world);
   const streams = streamsOf(world);
   await session.dispose();
-  await expectRefusal(() => session.enqueueMove(0, streams[0]!), { code: 'ERR_DISPOSED' });
-  await expectRefusal(() => session.transferOf(1).progress, { code: 'ERR_DISPOSED' });
+  for (const [place, stream] of streams.entries()) {
+    await expectRefusal(() => session.enqueueMove(place, stream), { code: 'ERR_DISPOSED' });
+    await expectRefusal(() => session.transferOf(place).progress, { code: 'ERR_DISPOSED' });
+  }
 }
 
 /** Rank 3 never enqueues, so the others wait when the world ends. */
@@ -87,15 +94,14 @@ async function disposeWaitingWorld(context: CheckContext): Promise<void> {
   );
 }
 
-/** Rank 0 stands still, so its wait is pending when the world ends. */
+/** Rank 0 stands still, by injection or behind a barrier that nobody joins, so its wait is pending when the world ends. */
 async function pendingWaits(context: CheckContext): Promise<void> {
   const world = await context.fresh({ ranks: moveRanks, timeoutMs: 300 });
   const session = await openCrossed(world);
   const streams = streamsOf(world);
-  context.faultsOf(world).stop(0);
-  streams.forEach((stream, rank) => {
-    session.enqueueMove(rank, stream);
-  });
+  if (injectsFaults(world)) world.faults.stop(0);
+  else streams[0]!.barrier();
+  session.enqueueAll(streams);
   const waits = settleStreams(streams);
   await settleStreams(streams.slice(1));
   await context.end(world);

@@ -5,6 +5,7 @@ import { shard } from '@nccl-ext/core';
 import type { CheckCase, TensorSpec } from '../cases/case.js';
 import { line } from '../cases/side.js';
 import { streamsOf } from '../run/case-streams.js';
+import { ownPlaces } from '../run/case-world.js';
 import { type CheckContext, expectRefusal, requireThat } from '../run/check-context.js';
 import { MoveSession } from '../run/move-session.js';
 import {
@@ -13,6 +14,7 @@ import {
   crossed,
   moveRanks,
   openCrossed,
+  pause,
   requireRefit,
   requireUntouched,
 } from './crossed-move.js';
@@ -20,15 +22,21 @@ import {
 /** Long enough for a wrong write to happen. */
 const pauseMs = 50;
 
+const everywhere = { spread: true } as const;
+
 export const orderChecks: readonly CheckCase[] = [
-  check('streams', 'a destination that is still being read', destinationBusy),
-  check('streams', 'a source that is still being written', sourceBusy),
-  check('streams', 'one transfer on two streams at once', twoStreams),
+  check('streams', 'a destination that is still being read', destinationBusy, everywhere),
+  check('streams', 'a source that is still being written', sourceBusy, everywhere),
+  check('streams', 'one transfer on two streams at once', twoStreams, everywhere),
   check('streams', 'two transfers in opposite order on different ranks', oppositeOrder, {
     reports: ['huggingface/trl#7103'],
+    spread: true,
   }),
-  check('streams', 'two worlds at once', twoWorlds, { reports: ['vllm-project/vllm#5477'] }),
-  check('streams', 'a full queue refuses one more and keeps what it has', fullQueue),
+  check('streams', 'two worlds at once', twoWorlds, {
+    reports: ['vllm-project/vllm#5477'],
+    spread: true,
+  }),
+  check('streams', 'a full queue refuses one more and keeps what it has', fullQueue, everywhere),
 ];
 
 /** Rank 2 reads its old weights behind a barrier; the sources are ready long before. */
@@ -37,27 +45,27 @@ async function destinationBusy(context: CheckContext): Promise<void> {
   const session = await openCrossed(world);
   const streams = streamsOf(world);
   await requireRefit(session, streams, 1);
-  const { buffer, image } = session.ranks[2]!.destination;
   const { guard } = contentOf(2);
-  const copy = world.ranks[2]!.allocate(image.bytes);
-  const seen = new Uint8Array(image.bytes);
-  streams[2]!.fill(buffer!, guard);
-  streams[2]!.barrier();
-  streams[2]!.copy({ buffer: copy }, { buffer: buffer! }, image.bytes);
-  const refit = session.enqueueRefit(streams, contentOf(3), (rank, stream) => {
-    // The refit poisons destinations first; here the copy before it must still see the old bytes.
-    session.enqueueMove(rank, stream);
+  const copies = ownPlaces(world, [2]).map((place) => {
+    const { buffer, image } = session.ranks[place]!.destination;
+    const copy = world.ranks[place]!.allocate(image.bytes);
+    streams[place]!.fill(buffer!, guard);
+    streams[place]!.barrier();
+    streams[place]!.copy({ buffer: copy }, { buffer: buffer! }, image.bytes);
+    return { copy, seen: new Uint8Array(image.bytes), stream: streams[place]! };
   });
-  await pause();
+  // The refit poisons destinations first; here the copy before it must still see the old bytes.
+  const refit = session.enqueueRefit(streams, contentOf(3));
+  await pause(pauseMs);
   const gate = streamsOf(world);
-  for (const rank of [0, 1, 3]) gate[rank]!.barrier();
-  streams[2]!.download(seen, copy);
+  for (const place of ownPlaces(world, [0, 1, 3])) gate[place]!.barrier();
+  for (const { copy, seen, stream } of copies) stream.download(seen, copy);
   await Promise.all([...streams, ...gate].map((stream) => stream.synchronize()));
-  requireUntouched(seen, guard, 'the destination that was being read');
+  for (const { seen } of copies) requireUntouched(seen, guard, 'the destination that was being read');
   const difference = refit.difference();
   requireThat(difference === undefined, `after the read: ${difference}`);
   await session.dispose();
-  await copy.dispose();
+  for (const { copy } of copies) await copy.dispose();
 }
 
 /** Rank 0 gets its weights behind a barrier; everybody else waits for them. */
@@ -66,11 +74,11 @@ async function sourceBusy(context: CheckContext): Promise<void> {
   const session = await openCrossed(world);
   const streams = streamsOf(world);
   await requireRefit(session, streams, 1);
-  streams[0]!.barrier();
+  for (const place of ownPlaces(world, [0])) streams[place]!.barrier();
   const refit = session.enqueueRefit(streams, contentOf(2));
-  await pause();
+  await pause(pauseMs);
   const gate = streamsOf(world);
-  for (const rank of [1, 2, 3]) gate[rank]!.barrier();
+  for (const place of ownPlaces(world, [1, 2, 3])) gate[place]!.barrier();
   await Promise.all([...streams, ...gate].map((stream) => stream.synchronize()));
   const difference = refit.difference();
   requireThat(difference === undefined, `${difference}`);
@@ -84,11 +92,7 @@ async function twoStreams(context: CheckContext): Promise<void> {
   await requireRefit(session, first, 1);
   const before = session.ranks.map((_, rank) => session.transferOf(rank).progress.completed);
   for (let round = 0; round < 10; round++) {
-    for (const streams of [first, second]) {
-      streams.forEach((stream, rank) => {
-        session.enqueueMove(rank, stream);
-      });
-    }
+    for (const streams of [first, second]) session.enqueueAll(streams);
   }
   await Promise.all([...first, ...second].map((stream) => stream.synchronize()));
   session.ranks.forEach((_, rank) => {
@@ -107,15 +111,16 @@ async function oppositeOrder(context: CheckContext): Promise<void> {
   const streams = [streamsOf(world), streamsOf(world)];
   const refits = sessions.map((session, s) => session.enqueueRefit(streams[s]!, contentOf(5 + s), () => {}));
   await Promise.all(streams.flat().map((stream) => stream.synchronize()));
+  // Every rank is a destination of one of the two.
   requireThat(
-    refits.every((refit) => refit.difference() !== undefined),
+    world.ranks.length === 0 || refits.some((refit) => refit.difference() !== undefined),
     'nothing was enqueued, yet data arrived',
   );
   for (let round = 0; round < 5; round++) {
-    for (const rank of [0, 1, 2, 3]) {
+    world.ranks.forEach(({ rank }, place) => {
       const order = rank < 2 ? [0, 1] : [1, 0];
-      for (const s of order) sessions[s]!.enqueueMove(rank, streams[s]![rank]!);
-    }
+      for (const s of order) sessions[s]!.enqueueMove(place, streams[s]![place]!);
+    });
   }
   await Promise.all(streams.flat().map((stream) => stream.synchronize()));
   for (const [s, session] of sessions.entries()) await requireRefit(session, streams[s]!, 10 + s);
@@ -139,22 +144,23 @@ async function fullQueue(context: CheckContext): Promise<void> {
   const streams = streamsOf(world);
   await requireRefit(session, streams, 1);
   // Rank 3 stands at a barrier, so nothing behind it can leave the queue.
-  streams[3]!.barrier();
-  for (let i = 0; i < 255; i++) session.enqueueMove(3, streams[3]!);
-  await expectRefusal(() => session.enqueueMove(3, streams[3]!), { code: 'ERR_QUEUE_FULL' });
+  for (const place of ownPlaces(world, [3])) {
+    const stream = streams[place]!;
+    stream.barrier();
+    for (let i = 0; i < 255; i++) session.enqueueMove(place, stream);
+    await expectRefusal(() => session.enqueueMove(place, stream), { code: 'ERR_QUEUE_FULL' });
+  }
   const gate = streamsOf(world);
-  for (const rank of [0, 1, 2]) {
-    gate[rank]!.barrier();
-    for (let i = 0; i < 255; i++) session.enqueueMove(rank, streams[rank]!);
+  // The gate opens when rank 3 has filled its queue, in whatever process it is.
+  await Promise.all(world.ranks.map((communicator) => communicator.agree('filled', { refits: 255 })));
+  for (const place of ownPlaces(world, [0, 1, 2])) {
+    gate[place]!.barrier();
+    for (let i = 0; i < 255; i++) session.enqueueMove(place, streams[place]!);
   }
   await Promise.all([...streams, ...gate].map((stream) => stream.synchronize()));
-  const { completed } = session.transferOf(3).progress;
-  requireThat(completed === 256, `rank 3 completed ${completed} executions; 1 and 255 were taken`);
+  for (const place of ownPlaces(world, [3])) {
+    const { completed } = session.transferOf(place).progress;
+    requireThat(completed === 256, `rank 3 completed ${completed} executions; 1 and 255 were taken`);
+  }
   await requireRefit(session, streams, 2);
-}
-
-function pause(): Promise<void> {
-  return new Promise((resolve) => {
-    setTimeout(resolve, pauseMs);
-  });
 }

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // A version is served by all ranks or by none, and a destination that holds half of one says so until it is whole again.
 
-import { type Stream, subscribe, type World } from '@nccl-ext/core';
+import { type Stream, subscribe } from '@nccl-ext/core';
 import { Publication, type PublishOptions } from '@nccl-ext/m2n';
 import type { CheckCase } from '../cases/case.js';
 import { streamsOf } from '../run/case-streams.js';
+import { type CaseWorld, ownPlaces } from '../run/case-world.js';
 import {
   type CheckContext,
   errorOf,
   expectRefusal,
+  injectsFaults,
   requireRefusal,
   requireThat,
 } from '../run/check-context.js';
@@ -19,6 +21,7 @@ import {
   destinationRanks,
   moveRanks,
   openCrossed,
+  pause,
   readDestination,
   requireUntouched,
 } from './crossed-move.js';
@@ -26,25 +29,27 @@ import {
 export const publishChecks: readonly CheckCase[] = [
   check('publish', 'three versions, each on all ranks', threeVersions, {
     reports: ['OpenRLHF/OpenRLHF#660'],
+    spread: true,
   }),
-  check('publish', 'a pause that fails leaves the old version everywhere', pauseFails),
-  check('publish', 'versions that differ between ranks', versionsDiffer),
+  check('publish', 'a pause that fails leaves the old version everywhere', pauseFails, { spread: true }),
+  check('publish', 'versions that differ between ranks', versionsDiffer, { spread: true }),
   check('publish', 'a flipped bit tears, a second publish mends', tearAndMend, {
     reports: ['vllm-project/vime#392'],
   }),
   check('publish', 'a lost source tears, a publish in a new world mends', lostSource, {
     reports: ['InternLM/xtuner#1993', 'huggingface/trl#6913'],
+    spread: true,
   }),
-  check('publish', 'a second publish while one runs', twice),
+  check('publish', 'a second publish while one runs', twice, { spread: true }),
 ];
 
-/** Publications of all ranks over one session. */
+/** Publications over one session, in the order of its ranks. */
 class Engine {
   readonly session: MoveSession;
   readonly streams: readonly Stream[];
   readonly publications: readonly Publication[];
 
-  constructor(world: World, session: MoveSession, publications: readonly Publication[]) {
+  constructor(world: CaseWorld, session: MoveSession, publications: readonly Publication[]) {
     this.session = session;
     this.streams = streamsOf(world);
     this.publications = publications;
@@ -62,16 +67,12 @@ class Engine {
     more: (rank: number) => Pick<PublishOptions, 'pause' | 'resume'> = () => ({}),
   ): Promise<readonly unknown[]> {
     return Promise.all(
-      this.publications.map((publication, rank) =>
-        errorOf(
-          publication.publish({
-            transfer: this.session.transferOf(rank),
-            stream: this.streams[rank]!,
-            version: version(rank),
-            ...more(rank),
-          }),
-        ),
-      ),
+      this.publications.map((publication, place) => {
+        const { rank } = this.session.ranks[place]!.communicator;
+        const transfer = this.session.transferOf(place);
+        const stream = this.streams[place]!;
+        return errorOf(publication.publish({ transfer, stream, version: version(rank), ...more(rank) }));
+      }),
     );
   }
 
@@ -89,7 +90,8 @@ class Engine {
   }
 
   requireState(state: Publication['state'], version: number | undefined): void {
-    this.publications.forEach((publication, rank) => {
+    this.publications.forEach((publication, place) => {
+      const { rank } = this.session.ranks[place]!.communicator;
       requireThat(
         publication.state === state && publication.version === version,
         `rank ${rank} is ${publication.state} with version ${publication.version}; expected ${state} with ${version}`,
@@ -98,7 +100,7 @@ class Engine {
   }
 }
 
-async function open(world: World, verify = false): Promise<Engine> {
+async function open(world: CaseWorld, verify = false): Promise<Engine> {
   return new Engine(
     world,
     await openCrossed(world, verify),
@@ -125,10 +127,11 @@ async function threeVersions(context: CheckContext): Promise<void> {
     errors.join('; '),
   );
   engine.requireState('published', 3);
-  requireThat(log.length === 2 * moveRanks, `pause and resume were called: ${log.join(', ')}`);
+  const own = world.ranks.length;
+  requireThat(log.length === 2 * own, `pause and resume were called: ${log.join(', ')}`);
   requireThat(
-    log.slice(0, moveRanks).every((entry) => entry.startsWith('pause')) &&
-      log.slice(moveRanks).every((entry) => entry.endsWith('with 3')),
+    log.slice(0, own).every((entry) => entry.startsWith('pause')) &&
+      log.slice(own).every((entry) => entry.endsWith('with 3')),
     `a rank resumed before every rank had paused: ${log.join(', ')}`,
   );
   await engine.session.dispose();
@@ -149,16 +152,20 @@ async function pauseFails(context: CheckContext): Promise<void> {
       resume: (version) => void resumed.push(version),
     }),
   );
-  requireThat(String(errors[3]).includes('requests are still running'), `rank 3 says ${errors[3]}`);
-  for (const error of errors.slice(0, 3)) requireRefusal(error, { code: 'ERR_RANK_LOST', peer: 3 });
+  for (const place of ownPlaces(world, [3])) {
+    const error = String(errors[place]);
+    requireThat(error.includes('requests are still running'), `rank 3 says ${error}`);
+  }
+  for (const place of ownPlaces(world, [0, 1, 2]))
+    requireRefusal(errors[place], { code: 'ERR_RANK_LOST', peer: 3 });
   engine.requireState('published', 1);
   requireThat(
-    resumed.length === moveRanks && resumed.every((version) => version === 1),
+    resumed.length === world.ranks.length && resumed.every((version) => version === 1),
     `resumed with ${resumed}`,
   );
-  for (const rank of destinationRanks) {
-    const bytes = await readDestination(engine.session, rank, engine.streams[rank]!);
-    requireUntouched(bytes, contentOf(2).guard, `rank ${rank}`);
+  for (const place of ownPlaces(world, destinationRanks)) {
+    const bytes = await readDestination(engine.session, place, engine.streams[place]!);
+    requireUntouched(bytes, contentOf(2).guard, `rank ${world.ranks[place]!.rank}`);
   }
   await engine.requireVersion(2);
 }
@@ -197,14 +204,11 @@ async function lostSource(context: CheckContext): Promise<void> {
   const engine = await open(world);
   await engine.requireVersion(1);
   await engine.load(2);
-  const faults = context.faultsOf(world);
-  // Rank 0 stops when the move is on its way, after every rank has paused.
-  const unsubscribe = subscribe('transfer.enqueued', ({ rank, digest }) => {
-    if (rank === 0 && digest === engine.session.plan.digest) faults.stop(0);
-  });
+  const unsubscribe = stopInMove(world, engine);
   const outcome = engine.publish(() => 2);
-  const others = engine.publications.slice(1);
+  const others = ownPlaces(world, [1, 2, 3]).map((place) => engine.publications[place]!);
   await waitUntil(() => others.every(({ state }) => state === 'torn'));
+  await context.meet();
   unsubscribe();
   requireThat(
     others.every(({ version }) => version === undefined),
@@ -218,31 +222,39 @@ async function lostSource(context: CheckContext): Promise<void> {
   await mended.requireVersion(3);
 }
 
+/** Rank 0 stops when the move is on its way, after every rank has paused: by injection, or behind a barrier that nobody joins. */
+function stopInMove(world: CaseWorld, { session, streams }: Engine): () => void {
+  if (!injectsFaults(world)) {
+    for (const place of ownPlaces(world, [0])) streams[place]!.barrier();
+    return () => {};
+  }
+  return subscribe('transfer.enqueued', ({ rank, digest }) => {
+    if (rank === 0 && digest === session.plan.digest) world.faults.stop(0);
+  });
+}
+
 async function twice(context: CheckContext): Promise<void> {
   const world = await context.shared(moveRanks);
   const engine = await open(world);
   await engine.load(1);
   const first = engine.publish(() => 1);
-  await expectRefusal(
-    () =>
-      engine.publications[0]!.publish({
-        transfer: engine.session.transferOf(0),
-        stream: engine.streams[0]!,
-        version: 2,
-      }),
-    { code: 'ERR_INVALID_STATE', says: ['already runs'] },
-  );
+  for (const [place, publication] of engine.publications.entries()) {
+    const transfer = engine.session.transferOf(place);
+    const second = { transfer, stream: engine.streams[place]!, version: 2 };
+    await expectRefusal(() => publication.publish(second), {
+      code: 'ERR_INVALID_STATE',
+      says: ['already runs'],
+    });
+  }
   for (const error of await first) requireThat(error === undefined, String(error));
   engine.requireState('published', 1);
   await engine.session.dispose();
 }
 
 async function waitUntil(condition: () => boolean): Promise<void> {
-  const deadline = performance.now() + 10_000;
+  const deadline = performance.now() + 20_000;
   while (!condition()) {
-    requireThat(performance.now() < deadline, 'the other ranks did not tear within 10 s');
-    await new Promise((resolve) => {
-      setTimeout(resolve, 10);
-    });
+    requireThat(performance.now() < deadline, 'the other ranks did not tear within 20 s');
+    await pause(10);
   }
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The groups and handles of a case on all ranks of a world, and steps through them that are compared with the oracle.
 
-import type { Graph, Stream, World } from '@nccl-ext/core';
+import type { Graph, Stream } from '@nccl-ext/core';
 import { createEpGroup, type EpConfig, type EpGroup, type EpHandle } from '@nccl-ext/ep';
+import type { CaseWorld } from '../../run/case-world.js';
 import type { EpCase, HandleSpec } from '../cases/ep-case.js';
 import { enqueueStep, type StepTarget } from './enqueue-step.js';
 import { StepMemory } from './step-memory.js';
@@ -18,7 +19,7 @@ export interface OpenStep {
 
 export class EpSession {
   readonly epCase: EpCase;
-  readonly world: World;
+  readonly world: CaseWorld;
   /** By rank. */
   readonly groups: readonly EpGroup[];
   /** `handles[rank][index]`. */
@@ -27,7 +28,7 @@ export class EpSession {
   readonly streams: readonly (readonly Stream[])[];
   readonly #steps = new Set<OpenStep>();
 
-  private constructor(epCase: EpCase, world: World, groups: readonly EpGroup[]) {
+  private constructor(epCase: EpCase, world: CaseWorld, groups: readonly EpGroup[]) {
     this.epCase = epCase;
     this.world = world;
     this.groups = groups;
@@ -40,13 +41,13 @@ export class EpSession {
   }
 
   /** Collective over the world; `change` overrides the configuration of the case on all ranks. */
-  static open(world: World, epCase: EpCase, change: Partial<EpConfig> = {}): Promise<EpSession> {
+  static open(world: CaseWorld, epCase: EpCase, change: Partial<EpConfig> = {}): Promise<EpSession> {
     return EpSession.#create(world, epCase, () => change);
   }
 
   /** With memory of the caller on each rank. */
   static openWith(
-    world: World,
+    world: CaseWorld,
     epCase: EpCase,
     memoryOf: (rank: number) => NonNullable<EpConfig['memory']>,
   ): Promise<EpSession> {
@@ -54,7 +55,7 @@ export class EpSession {
   }
 
   static async #create(
-    world: World,
+    world: CaseWorld,
     epCase: EpCase,
     changeOf: (rank: number) => Partial<EpConfig>,
   ): Promise<EpSession> {

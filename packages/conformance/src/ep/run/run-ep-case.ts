@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs a case of expert parallelism: step by step, all at once, or as captured graphs.
 
-import type { World } from '@nccl-ext/core';
+import type { CaseWorld } from '../../run/case-world.js';
 import type { EpCase } from '../cases/ep-case.js';
 import { enqueueBackward, enqueueCombine, enqueueDispatch, enqueueRoute } from './enqueue-step.js';
 import { EpSession, type OpenStep } from './ep-session.js';
 
 /** What is wrong, as a sentence, or undefined. */
-export async function runEpCase(world: World, epCase: EpCase): Promise<string | undefined> {
+export async function runEpCase(world: CaseWorld, epCase: EpCase): Promise<string | undefined> {
   const session = await EpSession.open(world, epCase);
   let problem: string | undefined;
   try {

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cases on several processes: a failure anywhere is one everywhere, processes stay in step after it, and one that is lost is named.
+
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { CheckCase, ConformanceCase } from '../cases/case.js';
+import { selectCases } from '../cases/select-cases.js';
+import type { RunSummary } from './case-result.js';
+import { type CheckContext, errorOf, requireThat } from './check-context.js';
+import { PlayedProcesses } from './process-group.test-util.js';
+import { runCases } from './run-cases.js';
+
+let played: PlayedProcesses;
+beforeEach(async () => {
+  played = await PlayedProcesses.start(4);
+});
+afterEach(() => played.end());
+
+function check(what: string, ranks: number, run: CheckCase['run']): CheckCase {
+  return { kind: 'check', name: `faults/${what}`, group: 'faults', ranks, run, spread: true };
+}
+
+/** Every process runs the same cases; they must agree in all but their times. */
+async function runEverywhere(cases: readonly ConformanceCase[]): Promise<RunSummary> {
+  const summaries = await Promise.all(played.groups.map((processes) => runCases(cases, { processes })));
+  const [first, ...others] = summaries.map(({ cases: results }) => results.map(({ ms: _, ...rest }) => rest));
+  for (const other of others) expect(other).toEqual(first);
+  return summaries[0]!;
+}
+
+const fine = check('fine', 4, async (context) => {
+  await context.shared(4);
+});
+
+describe('cases on four processes', () => {
+  // Rounds that count bytes need a process of their own.
+  const table = selectCases({ maxRanks: 4 }).filter(
+    ({ group, name }) => !group.startsWith('ep-') && !name.includes('rounds'),
+  );
+
+  it.each([
+    ['sharding'],
+    ['casts'],
+    ['meshes'],
+    ['boundaries'],
+    ['groups'],
+    ['graphs'],
+    ['refusals'],
+    ['streams'],
+    ['faults'],
+    ['publish'],
+    ['lifetime'],
+  ])('%s', { timeout: 120_000 }, async (group) => {
+    const cases = table.filter((candidate) => candidate.group === group);
+    const { failed, passed, cases: results } = await runEverywhere(cases);
+    expect(results.filter(({ status }) => status === 'failed')).toEqual([]);
+    expect(failed).toBe(0);
+    expect(passed).toBeGreaterThan(0);
+    for (const { status, detail } of results)
+      if (status === 'skipped') expect(detail).toBe('needs all its ranks in one process');
+  });
+
+  it('skips what one process must drive', async () => {
+    const { spread: _, ...alone } = fine;
+    const { skipped } = await runEverywhere([alone, { ...alone, ranks: 1 }]);
+    expect(skipped).toBe(1);
+  });
+});
+
+describe('a case that goes wrong', () => {
+  const failsOn = (rank: number, ranks: number): CheckCase =>
+    check(`fails on ${rank}`, ranks, async (context) => {
+      const world = await context.shared(ranks);
+      requireThat(world.ranks[0]?.rank !== rank, 'no');
+    });
+
+  it('on one rank fails on all, and names it', async () => {
+    const { cases } = await runEverywhere([failsOn(2, 4), fine, failsOn(1, 2), fine]);
+    expect(cases.map(({ status }) => status)).toEqual(['failed', 'passed', 'failed', 'passed']);
+    expect(cases[0]!.detail).toBe('process 2: no');
+    // Worlds of failed cases are not used again: of 4, of 4, of 2; the second of 4 stays.
+    expect(played.made).toBe(3);
+  });
+
+  it('on a rank that asks for no further world ends the others', async () => {
+    const leavesEarly = check('leaves early', 4, async (context) => {
+      const world = await context.fresh({ ranks: 4 });
+      requireThat(world.ranks[0]!.rank !== 3, 'early');
+      for (let more = 0; more < 2; more++) await errorOf(context.fresh({ ranks: 4 }));
+      await context.fresh({ ranks: 2 });
+    });
+    const { cases } = await runEverywhere([leavesEarly, fine]);
+    expect(cases.map(({ status }) => status)).toEqual(['failed', 'passed']);
+    expect(cases[0]!.detail).toContain('process 3: early');
+    expect(cases[0]!.detail).toContain('process 0: process 3 has ended this case already');
+  });
+});
+
+describe('processes', () => {
+  it('with other cases refuse to begin', async () => {
+    const runs = played.groups.map((processes, rank) =>
+      errorOf(runCases(rank === 1 ? [fine, fine] : [fine], { processes })),
+    );
+    for (const error of await Promise.all(runs))
+      expect(error).toMatchObject({ code: 'ERR_DISAGREEMENT', peer: 1 });
+  });
+
+  it('learn which one is lost', async () => {
+    const quits = (context: CheckContext): Promise<void> => {
+      void context;
+      played.control.ranks[2]!.abort('killed');
+      return new Promise(() => {});
+    };
+    const runs = played.groups.map((processes, rank) =>
+      errorOf(runCases([rank === 2 ? { ...fine, run: quits } : fine], { processes })),
+    );
+    for (const run of [runs[0]!, runs[1]!, runs[3]!])
+      expect(await run).toMatchObject({ code: 'ERR_RANK_LOST', peer: 2 });
+  });
+});
