@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Self test of a bundle that scripts/gpu-bundle.mjs wrote: unpacks it into a temporary folder and runs steps on this machine's GPUs.
-#   run.sh [step ...]      without names: every step but the sanitizers. LIMIT: seconds per step
+#   run.sh [step ...]      without names: every step but nvlink (nvlink.sh) and the sanitizers. LIMIT: seconds per step
 # A step that hangs is killed; the table of results comes last. Logs go to $OUT (default: ./gpu-results).
 bundle=$(cd "$(dirname "$0")" && pwd)
 OUT=${OUT:-$PWD/gpu-results}
@@ -33,7 +33,7 @@ step() { # name, seconds, command ...
   code=$?
   grep -aE '^# [0-9]+ ranks' "$OUT/$name.log"
   [ $code -eq 0 ] || { status=1; echo "== $name: exit $code"; excerpt "$OUT/$name.log" | head -c 3000; echo; }
-  results+=("$(printf '%-18s exit %3d %5d s' "$name" "$code" $((SECONDS - begun)))")
+  results+=("$(printf '%-26s exit %3d %5d s' "$name" "$code" $((SECONDS - begun)))")
 }
 
 # From the list of failed tests on, else the last lines.
@@ -69,6 +69,7 @@ run_step() {
     bad-input) step bad-input 150 node --test --test-reporter=spec "$tests/gpu/bad-input.test.mjs" "$tests/gpu/bad-memory.test.mjs" ;;
     pytorch) step pytorch 200 node docs/examples/pytorch/share.mjs; cat "$OUT/pytorch.log" ;;
     launchers) step launchers 200 "$tests/gpu/launchers.sh" ;;
+    nvlink) . "$tests/gpu/nvlink.sh"; nvlink_all ;;
     memcheck | racecheck | synccheck) step "$1" 120 "$tests/gpu/sanitize.sh" "$1" rank.mjs ;;
     *) echo "no step $1"; status=2 ;;
   esac
