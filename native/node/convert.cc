@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "node/convert.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 namespace nccl_ext {
 namespace {
 
 constexpr double kMaxSafeInteger = 9007199254740991.0;
+// More ranks are refused anyway.
+constexpr std::size_t kMostSms = 4096;
 
 Napi::Value valueToJs(Napi::Env env, const RecordValue& value) {
   if (const auto* text = std::get_if<std::string>(&value)) return Napi::String::New(env, *text);
@@ -27,10 +30,19 @@ Timeout timeoutOf(const Napi::Value& config) {
   return Timeout(milliseconds >= 1 && milliseconds <= 0x7fff'ffff ? static_cast<std::int64_t>(milliseconds) : 0);
 }
 
-// Absent: the backend chooses.
-int smsOf(const Napi::Value& config) {
-  const Napi::Value value = field(config, "sms");
-  return value.IsUndefined() ? 0 : smallIntegerOf(value);
+std::vector<int> listOf(const Napi::Value& value) {
+  std::vector<int> numbers;
+  if (!value.IsArray()) return numbers;
+  const auto list = value.As<Napi::Array>();
+  for (std::uint32_t i = 0; i < list.Length(); i++) numbers.push_back(smallIntegerOf(list.Get(i)));
+  return numbers;
+}
+
+// By rank; absent: the backend chooses.
+std::vector<int> smsOf(const Napi::Value& value, int ranks) {
+  if (value.IsArray()) return listOf(value);
+  const std::size_t count = value.IsUndefined() || ranks < 1 ? 0 : static_cast<std::size_t>(ranks);
+  return std::vector<int>(std::min(count, kMostSms), smallIntegerOf(value));
 }
 
 }  // namespace
@@ -84,11 +96,8 @@ LocalRanksConfig localRanksConfigOf(const Napi::Value& value) {
   LocalRanksConfig config;
   config.ranks = smallIntegerOf(field(value, "ranks"));
   config.timeout = timeoutOf(value);
-  config.sms = smsOf(value);
-  const Napi::Value devices = field(value, "devices");
-  if (!devices.IsArray()) return config;
-  const auto list = devices.As<Napi::Array>();
-  for (std::uint32_t i = 0; i < list.Length(); i++) config.devices.push_back(smallIntegerOf(list.Get(i)));
+  config.sms = smsOf(field(value, "sms"), config.ranks);
+  config.devices = listOf(field(value, "devices"));
   return config;
 }
 
@@ -102,7 +111,8 @@ JoinConfig joinConfigOf(const Napi::Value& value) {
   config.port = smallIntegerOf(field(value, "port"));
   config.token = textOf(field(value, "token"));
   config.timeout = timeoutOf(value);
-  config.sms = smsOf(value);
+  const Napi::Value sms = field(value, "sms");
+  config.sms = sms.IsUndefined() ? 0 : smallIntegerOf(sms);
   return config;
 }
 

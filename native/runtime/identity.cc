@@ -36,7 +36,6 @@ const Field kFields[] = {
      "Give all ranks the same NCCL, for example with NCCL_EXT_NCCL_LIBRARY."},
     {"timeoutMs", ErrorCode::kDisagreement, [](const RankIdentity& one) { return std::to_string(one.timeoutMs); },
      kSameOptions},
-    {"sms", ErrorCode::kDisagreement, [](const RankIdentity& one) { return std::to_string(one.sms); }, kSameOptions},
 };
 
 // As core/src/runtime/agreement.ts: rank 0 is what the others are compared with.
@@ -72,6 +71,47 @@ std::vector<int> neighboursOf(const std::vector<RankIdentity>& ranks, int rank) 
   return found;
 }
 
+// Of each of the ranks of one GPU that asks for nothing.
+int defaultShareOf(const std::vector<RankIdentity>& ranks, const std::vector<int>& sharing) {
+  const int multiprocessors = ranks[static_cast<std::size_t>(sharing.front())].multiprocessors;
+  return std::max(1, multiprocessors * 4 / 5 / static_cast<int>(sharing.size()));
+}
+
+// What the kernels of `sharing`, the ranks of one GPU, may hold, as "28 + 28 + 4".
+std::string sharesText(const std::vector<RankIdentity>& ranks, const std::vector<int>& sharing) {
+  constexpr std::size_t kMost = 16;
+  std::string text;
+  for (std::size_t i = 0; i < sharing.size(); i++) {
+    if (i == kMost) return text + " + ...";
+    text += (i == 0 ? "" : " + ") + std::to_string(smBudgetOf(ranks, sharing[i]));
+  }
+  return text;
+}
+
+// Whether the ranks of a GPU ask for more than it has. Default shares alone leave room.
+std::optional<ErrorRecord> tooManySms(const std::vector<RankIdentity>& ranks, const std::vector<int>& sharing) {
+  const RankIdentity& first = ranks[static_cast<std::size_t>(sharing.front())];
+  std::int64_t sum = 0;
+  bool asked = false, shares = false;
+  for (const int rank : sharing) {
+    sum += smBudgetOf(ranks, rank);
+    const bool asks = ranks[static_cast<std::size_t>(rank)].sms > 0;
+    asked = asked || asks;
+    shares = shares || !asks;
+  }
+  if (!asked || first.multiprocessors == 0 || sum <= first.multiprocessors) return std::nullopt;
+  return fail(ErrorCode::kInvalidArgument, kOp,
+              "sms: " + rankNames(sharing) + (sharing.size() == 1 ? " asks for " : " ask for ") +
+                  (sharing.size() == 1 ? "" : sharesText(ranks, sharing) + " = ") + std::to_string(sum) +
+                  " SMs, more than the " + std::to_string(first.multiprocessors) + " of " + first.gpu)
+      .fromPeer(sharing.front())
+      .expecting(static_cast<std::int64_t>(first.multiprocessors), sum)
+      .helped("Kernels that wait for each other must all be on the GPU: ask for at most " +
+              std::to_string(first.multiprocessors) + " on all of its ranks together" +
+              (shares ? "; a rank that asks for nothing has " + std::to_string(defaultShareOf(ranks, sharing)) : "") +
+              ".");
+}
+
 // Ranks that would not fit on their GPU together.
 std::optional<ErrorRecord> crowding(const std::vector<RankIdentity>& ranks) {
   for (int rank = 0; rank < static_cast<int>(ranks.size()); rank++) {
@@ -84,16 +124,7 @@ std::optional<ErrorRecord> crowding(const std::vector<RankIdentity>& ranks) {
           .fromPeer(rank)
           .helped("Unset NCCL_MULTI_RANK_GPU_ENABLE, or give every rank a GPU of its own.");
     }
-    const std::int64_t asked = static_cast<std::int64_t>(one.sms) * static_cast<std::int64_t>(sharing.size());
-    if (one.multiprocessors > 0 && asked > one.multiprocessors) {
-      return fail(ErrorCode::kInvalidArgument, kOp,
-                  "sms: " + std::to_string(one.sms) + " for each of " + rankNames(sharing) + " is more than the " +
-                      std::to_string(one.multiprocessors) + " SMs of " + one.gpu)
-          .fromPeer(rank)
-          .expecting(static_cast<std::int64_t>(one.multiprocessors), asked)
-          .helped("Kernels that wait for each other must all be on the GPU: ask for at most " +
-                  std::to_string(one.multiprocessors / static_cast<int>(sharing.size())) + ".");
-    }
+    if (const auto crowd = tooManySms(ranks, sharing)) return crowd;
   }
   return std::nullopt;
 }
@@ -154,7 +185,7 @@ int ranksOnGpuOf(const std::vector<RankIdentity>& ranks, int rank) {
 int smBudgetOf(const std::vector<RankIdentity>& ranks, int rank) {
   const RankIdentity& one = ranks[static_cast<std::size_t>(rank)];
   if (one.sms > 0) return one.sms;
-  return std::max(1, one.multiprocessors * 4 / 5 / ranksOnGpuOf(ranks, rank));
+  return defaultShareOf(ranks, neighboursOf(ranks, rank));
 }
 
 }  // namespace nccl_ext

@@ -19,7 +19,8 @@ struct RankIdentity {
   int cudaMajor = 0;
   int nccl = 0;  // as ncclGetVersion gives it
   std::int64_t timeoutMs = 0;
-  int sms = 0;  // SMs of one rank; 0: chosen here
+  // Of this rank alone.
+  int sms = 0;  // that it asks for; 0: the default share
 };
 
 // Of the machine that this process runs on.
@@ -30,7 +31,7 @@ std::optional<RankIdentity> decodeIdentity(const Bytes& bytes);
 
 // The first reason why these ranks make no world, the same on every rank; `self` is the one that reports.
 // ERR_NCCL_VERSION, ERR_DISAGREEMENT: they differ from rank 0. ERR_UNSUPPORTED: they share a GPU and one's environment
-// forbids it. ERR_INVALID_ARGUMENT: a GPU has fewer SMs than its ranks ask for.
+// forbids it. ERR_INVALID_ARGUMENT: a GPU has fewer SMs than its ranks ask for together, default shares included.
 std::optional<ErrorRecord> misfitOf(const std::vector<RankIdentity>& ranks, int self);
 
 // How many of `ranks` are on the GPU of `rank`, itself included.

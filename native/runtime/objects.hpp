@@ -61,7 +61,7 @@ struct World {
   const NcclApi* api = nullptr;
   int size = 0;
   Timeout timeout{0};
-  RankIdentity identity;  // of its ranks here, but for their GPUs
+  RankIdentity identity;  // of its ranks here, but for their GPUs and shares of them
   std::unique_ptr<Meeting> meeting;
   bool oneProcess = false;         // all of its ranks are in this one
   std::shared_ptr<World> parent;   // that it was split from
@@ -107,6 +107,7 @@ struct RankState {
   bool opened = false;  // its worker has made what follows, which is the owner's from then on
   bool disposing = false;
   int ranksOnGpu = 0;  // of the root world, and the share of this one
+  int smsAsked = 0;    // 0: the default share
   int smBudget = 0;
   ncclCommProperties properties{};
   std::unique_ptr<PinnedCells> cells;

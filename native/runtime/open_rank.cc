@@ -88,6 +88,7 @@ Status meet(RankState& rank, Clock::time_point deadline) {
   RankIdentity own = world.identity;
   own.gpu = rank.gpu.uuid;
   own.multiprocessors = rank.gpu.multiprocessors;
+  own.sms = rank.smsAsked;
   const Outcome<std::vector<Bytes>> here = world.meeting->gather(rank.rank, {kOp, "here", encode(own)}, wait);
   if (!here) return here.error();
   std::vector<RankIdentity> identities;

@@ -31,7 +31,7 @@ struct LocalRanksConfig {
   int ranks = 0;
   std::vector<int> devices;  // by rank; empty: rank modulo the number of devices
   Timeout timeout{0};
-  int sms = 0;  // of one rank; 0: chosen here
+  std::vector<int> sms = {};  // by rank; empty: chosen here, as 0 is
 };
 
 struct JoinConfig {
@@ -43,7 +43,7 @@ struct JoinConfig {
   int port = 0;
   std::string token;  // must be the same on all ranks; empty: none
   Timeout timeout{0};
-  int sms = 0;  // of one rank; 0: chosen here
+  int sms = 0;  // of this rank; 0: chosen here
 };
 
 struct DeviceInfo {
@@ -241,7 +241,7 @@ class Runtime {
   Guard guardFor(StreamState& stream, DeviceOp op) const;
 
   // worlds.cc
-  Outcome<std::shared_ptr<World>> prepareWorld(int size, Timeout timeout, int sms, const char* op);
+  Outcome<std::shared_ptr<World>> prepareWorld(int size, Timeout timeout, const char* op);
   void openRanks(std::vector<Rank> ranks, Done<std::vector<Handle>> done);
   void closeRanks(const std::shared_ptr<World>& world, std::function<void(Status)> done);
   void awaitDrained();

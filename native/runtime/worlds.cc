@@ -17,6 +17,10 @@ constexpr int kMaxLocalRanks = 1024;
 constexpr Timeout kLeastInit{60'000};
 constexpr std::chrono::microseconds kDrainPoll{200};
 
+ErrorRecord wrongSms(const char* op) {
+  return fail(ErrorCode::kInvalidArgument, op, "sms must be at least 1, or 0 to let the backend choose");
+}
+
 std::shared_ptr<RankState> makeRank(const std::shared_ptr<World>& world, int number, const ProbedDevice& gpu) {
   auto rank = std::make_shared<RankState>();
   rank->rank = number;
@@ -50,10 +54,9 @@ Facts Runtime::details() const {
 }
 
 // What every world begins with: its options, the driver and NCCL.
-Outcome<std::shared_ptr<World>> Runtime::prepareWorld(int size, Timeout timeout, int sms, const char* op) {
+Outcome<std::shared_ptr<World>> Runtime::prepareWorld(int size, Timeout timeout, const char* op) {
   if (down_) return fail(ErrorCode::kDisposed, op, "the backend was disposed");
   if (timeout.count() < 1) return fail(ErrorCode::kInvalidArgument, op, "timeoutMs must be at least 1");
-  if (sms < 0) return fail(ErrorCode::kInvalidArgument, op, "sms must be at least 1, or 0 to let the backend choose");
   Outcome<ProcessFacts> facts = prepareProcess(config_.cudaMajor, config_.nccl);
   if (!facts) return facts.error();
   api_ = facts.value().api;
@@ -70,7 +73,6 @@ Outcome<std::shared_ptr<World>> Runtime::prepareWorld(int size, Timeout timeout,
   world->identity.cudaMajor = config_.cudaMajor;
   world->identity.nccl = api_->version;
   world->identity.timeoutMs = timeout.count();
-  world->identity.sms = sms;
   return world;
 }
 
@@ -83,7 +85,10 @@ void Runtime::createLocalRanks(const LocalRanksConfig& config, Done<std::vector<
   if (!config.devices.empty() && config.devices.size() != static_cast<std::size_t>(config.ranks)) {
     return done(fail(ErrorCode::kInvalidArgument, kOp, "devices must hold one device per rank"));
   }
-  Outcome<std::shared_ptr<World>> prepared = prepareWorld(config.ranks, config.timeout, config.sms, kOp);
+  if (!config.sms.empty() && config.sms.size() != static_cast<std::size_t>(config.ranks))
+    return done(fail(ErrorCode::kInvalidArgument, kOp, "sms must hold one number per rank"));
+  if (std::any_of(config.sms.begin(), config.sms.end(), [](int sms) { return sms < 0; })) return done(wrongSms(kOp));
+  Outcome<std::shared_ptr<World>> prepared = prepareWorld(config.ranks, config.timeout, kOp);
   if (!prepared) return done(prepared.error());
   const std::shared_ptr<World>& world = prepared.value();
   world->oneProcess = true;
@@ -98,6 +103,7 @@ void Runtime::createLocalRanks(const LocalRanksConfig& config, Done<std::vector<
                            "; this machine has 0 to " + std::to_string(devices - 1)));
     }
     ranks.push_back(makeRank(world, number, devices_[static_cast<std::size_t>(device)]));
+    if (!config.sms.empty()) ranks.back()->smsAsked = config.sms[static_cast<std::size_t>(number)];
   }
   openRanks(std::move(ranks), std::move(done));
 }
@@ -141,7 +147,8 @@ void Runtime::joinRank(const JoinConfig& config, Done<Handle> done) {
   if (config.worldSize < 1 || config.rank < 0 || config.rank >= config.worldSize || config.localRank < 0) {
     return done(fail(ErrorCode::kInvalidArgument, kOp, "rank must be 0 to worldSize - 1, and localRank at least 0"));
   }
-  Outcome<std::shared_ptr<World>> prepared = prepareWorld(config.worldSize, config.timeout, config.sms, kOp);
+  if (config.sms < 0) return done(wrongSms(kOp));
+  Outcome<std::shared_ptr<World>> prepared = prepareWorld(config.worldSize, config.timeout, kOp);
   if (!prepared) return done(prepared.error());
   const std::shared_ptr<World>& world = prepared.value();
   TcpMeetingConfig meeting;
@@ -153,7 +160,9 @@ void Runtime::joinRank(const JoinConfig& config, Done<Handle> done) {
   meeting.token = config.token;
   world->meeting = std::make_unique<TcpMeeting>(meeting);
   const ProbedDevice& gpu = devices_[static_cast<std::size_t>(config.localRank) % devices_.size()];
-  openRanks({makeRank(world, config.rank, gpu)}, [done](Outcome<std::vector<Handle>> handles) {
+  const Rank rank = makeRank(world, config.rank, gpu);
+  rank->smsAsked = config.sms;
+  openRanks({rank}, [done](Outcome<std::vector<Handle>> handles) {
     if (handles)
       done(handles.value().front());
     else

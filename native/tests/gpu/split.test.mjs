@@ -52,6 +52,17 @@ describe(`the GPU of each of ${ranks} ranks`, () => {
       },
       { sms: 3 },
     );
+    const own = Array.from({ length: ranks }, (_, rank) => rank + 1);
+    await withWorld(
+      async (comms) => {
+        assert.deepEqual(
+          comms.map(({ device }) => device.smBudget),
+          own,
+        );
+        await barrierOf(comms);
+      },
+      { sms: own },
+    );
     const crowded = localWorld({ ranks, backend: 'cuda', timeoutMs: 20_000, sms: most + 1 });
     await assert.rejects(crowded, { code: 'ERR_INVALID_ARGUMENT' });
     await withWorld(barrierOf);

@@ -62,9 +62,42 @@ TEST(Identity, RefusesMoreSmsThanAGpuHas) {
     EXPECT_EQ(misfit->code, ErrorCode::kInvalidArgument);
     EXPECT_EQ(misfit->rank, self);
     EXPECT_EQ(misfit->peer, 0);
-    EXPECT_NE(misfit->detail.find("ranks 0, 1"), std::string::npos) << misfit->detail;
-    EXPECT_NE(misfit->help.find("at most 66"), std::string::npos) << misfit->help;
+    EXPECT_NE(misfit->detail.find("ranks 0, 1 ask for 67 + 67 = 134 SMs, more than the 132 of GPU-a"),
+              std::string::npos)
+        << misfit->detail;
+    EXPECT_EQ(std::get<std::int64_t>(misfit->expected), 132);
+    EXPECT_EQ(std::get<std::int64_t>(misfit->seen), 134);
   }
+}
+
+TEST(Identity, GivesEveryRankItsOwnShare) {
+  auto ranks = ranksOn({"GPU-a", "GPU-a", "GPU-a", "GPU-b"});
+  ranks[0].sms = 90;
+  ranks[1].sms = 7;
+  EXPECT_FALSE(misfitOf(ranks, 0)) << "90 + 7 + 35 = 132";
+  EXPECT_EQ(smBudgetOf(ranks, 0), 90);
+  EXPECT_EQ(smBudgetOf(ranks, 1), 7);
+  EXPECT_EQ(smBudgetOf(ranks, 2), 35) << "the default share";
+  ranks[1].sms = 8;
+  for (int self = 0; self < 4; self++) {
+    const auto misfit = misfitOf(ranks, self);
+    ASSERT_TRUE(misfit);
+    EXPECT_EQ(misfit->code, ErrorCode::kInvalidArgument);
+    EXPECT_NE(misfit->detail.find("ranks 0, 1, 2 ask for 90 + 8 + 35 = 133 SMs"), std::string::npos) << misfit->detail;
+    EXPECT_NE(misfit->help.find("a rank that asks for nothing has 35"), std::string::npos) << misfit->help;
+  }
+  ranks[1].sms = 0;
+  ranks[0].sms = 0;
+  ranks[3].sms = 133;
+  const auto alone = misfitOf(ranks, 0);
+  ASSERT_TRUE(alone);
+  EXPECT_NE(alone->detail.find("rank 3 asks for 133 SMs"), std::string::npos) << alone->detail;
+}
+
+TEST(Identity, LetsDefaultSharesCrowdASmallGpu) {
+  auto ranks = ranksOn({"GPU-a", "GPU-a", "GPU-a"});
+  for (RankIdentity& one : ranks) one.multiprocessors = 2;
+  EXPECT_FALSE(misfitOf(ranks, 0));
 }
 
 TEST(Identity, RefusesASharedGpuThatTheEnvironmentForbids) {
@@ -91,7 +124,6 @@ TEST(Identity, NamesTheFieldAndTheRanksThatDiffer) {
       {[](RankIdentity& one) { one.cudaMajor = 12; }, ErrorCode::kDisagreement, "CUDA", "12"},
       {[](RankIdentity& one) { one.nccl = 23104; }, ErrorCode::kNcclVersion, "NCCL", "2.31.4"},
       {[](RankIdentity& one) { one.timeoutMs = 5; }, ErrorCode::kDisagreement, "timeoutMs", "5"},
-      {[](RankIdentity& one) { one.sms = 9; }, ErrorCode::kDisagreement, "sms", "9"},
   };
   for (const Case& one : cases) {
     auto ranks = ranksOn({"GPU-a", "GPU-b", "GPU-c", "GPU-d"});

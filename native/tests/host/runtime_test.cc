@@ -226,7 +226,7 @@ TEST(Runtime, AllocatesNothingPinnedOnTheDataPath) {
 
 TEST(Runtime, DescribesTheGpuAndItsShare) {
   Harness harness;
-  const auto ranks = valueOf(harness.tryRanks({4, {}, milliseconds(2000), 0}));
+  const auto ranks = valueOf(harness.tryRanks({4, {}, milliseconds(2000), {}}));
   const DeviceInfo device = valueOf(harness.runtime.deviceOf(ranks[3]));
   EXPECT_EQ(device.index, 0);
   EXPECT_EQ(device.name, "Fake GPU 0");
@@ -238,11 +238,11 @@ TEST(Runtime, DescribesTheGpuAndItsShare) {
   EXPECT_EQ(facts.front(), (std::pair<std::string, std::string>("ranks", "4")));
   EXPECT_NE(std::find(facts.begin(), facts.end(), std::pair<std::string, std::string>("gin", "none")), facts.end());
   harness.dispose(ranks);
-  const auto asked = valueOf(harness.tryRanks({2, {}, milliseconds(2000), 66}));
+  const auto asked = valueOf(harness.tryRanks({2, {}, milliseconds(2000), {66, 60}}));
   EXPECT_EQ(valueOf(harness.runtime.deviceOf(asked[0])).smBudget, 66);
   harness.dispose(asked);
-  EXPECT_EQ(codeOf(harness.tryRanks({2, {}, milliseconds(2000), 67})), ErrorCode::kInvalidArgument);
-  EXPECT_EQ(codeOf(harness.tryRanks({2, {}, milliseconds(2000), -1})), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(codeOf(harness.tryRanks({2, {}, milliseconds(2000), {66, 67}})), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(codeOf(harness.tryRanks({2, {}, milliseconds(2000), {1, -1}})), ErrorCode::kInvalidArgument);
 }
 
 TEST(Runtime, LoadsNcclOnceForTheProcess) {

@@ -132,6 +132,16 @@ describe('ranks of one process', () => {
     const backend = addon.createBackend('0.0.0');
     const crowded = { ranks: 2, timeoutMs: 5000, workers: 0, sms: 100_000 };
     assert.equal((await backend.runtime.createLocalRanks(crowded)).error.code, codes.invalidArgument);
+    for (const sms of [[4], [4, 1.5], [4, -1], [4, 100_000]]) {
+      const { error } = await backend.runtime.createLocalRanks({ ...crowded, sms });
+      assert.equal(error.code, codes.invalidArgument);
+    }
+    const uneven = take(await backend.runtime.createLocalRanks({ ...crowded, sms: [5, 2] }));
+    assert.deepEqual(
+      uneven.map((rank) => backend.runtime.deviceOf(rank).smBudget),
+      [5, 2],
+    );
+    await Promise.all(uneven.map((rank) => backend.runtime.disposeRank(rank)));
     await backend.dispose();
   });
 

@@ -6,7 +6,7 @@ import { optionTable } from '@nccl-ext/core/extend';
 import { type ArgsDef, parseArgs } from 'citty';
 
 /** Options of the command line that are options of the library too (docs/options.md). */
-type LibraryNumber = 'timeoutMs' | 'workers' | 'sms';
+type LibraryNumber = 'timeoutMs' | 'workers';
 
 /** The arguments of one command. */
 export class Arguments {

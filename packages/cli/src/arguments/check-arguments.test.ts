@@ -5,6 +5,7 @@ import type { ArgsDef } from 'citty';
 import { describe, expect, it } from 'vitest';
 import { Arguments } from './arguments.js';
 import { checkArguments } from './check-arguments.js';
+import { smsByRank, smsOf } from './sms-argument.js';
 
 const definitions: ArgsDef = {
   checkpoint: { type: 'string', valueHint: 'PATH' },
@@ -107,6 +108,18 @@ describe('Arguments', () => {
       'an integer from 0 to 256',
     );
     expect(() => read('--timeout', '0').libraryNumber('timeout', 'timeoutMs')).toThrow('--timeout is "0"');
+  });
+
+  it('reads SMs of senders and receivers', () => {
+    expect(smsOf('sms', '28', ',')).toEqual({ senders: 28, receivers: 28 });
+    expect(smsOf('sms', '28,4', ',')).toEqual({ senders: 28, receivers: 4 });
+    expect(smsOf('sweep', '28+4', '+')).toEqual({ senders: 28, receivers: 4 });
+    expect(smsOf('sms', '0', ',')).toEqual({ senders: 0, receivers: 0 });
+    expect(smsByRank({ senders: 28, receivers: 4 }, 4)).toEqual([28, 28, 4, 4]);
+    for (const text of ['', '1025', '28,1025', '28,', '28,4,4', '-1', '1.5', 'x', '28+4'])
+      expect(() => smsOf('sms', text, ',')).toThrow(
+        `--sms is "${text}"; it must be an integer from 0 to 1024, or two of them as in 28,4.`,
+      );
   });
 
   it('wants exactly one of two', () => {

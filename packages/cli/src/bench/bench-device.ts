@@ -23,7 +23,7 @@ const sampleBytes = 2 ** 33;
 const budgetMs = 400;
 
 /** What `--sms` says; undefined: the library's default. */
-export type SmSetting = number | undefined;
+export type SmSetting = SmBudget | undefined;
 
 export interface DeviceInput extends Pick<Session, 'signal' | 'progress'> {
   readonly sizes: readonly number[];

@@ -5,6 +5,7 @@ import { type Launch, probeBackend, readLauncher } from '@nccl-ext/core';
 import type { ArgsDef } from 'citty';
 import { type Arguments, wrongValue } from '../arguments/arguments.js';
 import { readBackendInput } from '../arguments/backend-arguments.js';
+import { smsByRank, smsOf } from '../arguments/sms-argument.js';
 import type { Session } from '../command.js';
 import type { DeviceInput, SmSetting } from './bench-device.js';
 import type { HostInput } from './bench-host.js';
@@ -33,11 +34,16 @@ export const m2nArguments: ArgsDef = {
     valueHint: 'NAME',
     description: 'embedded (the default), cuda, cuda12 or cuda13',
   },
-  sms: { type: 'string', valueHint: 'N', description: 'SMs of a GPU that each rank may use' },
+  sms: {
+    type: 'string',
+    valueHint: 'N[,N]',
+    description:
+      'SMs of a GPU that each rank may use, or each sender and each receiver; 0: the default share',
+  },
   sweep: {
     type: 'string',
     valueHint: 'LIST',
-    description: 'Several values of --sms to compare, with commas',
+    description: 'Several values of --sms to compare, as in 8,16,28+4',
   },
   workers: {
     type: 'string',
@@ -74,13 +80,12 @@ export async function readM2nInput({ arguments: args, env, signal }: Session): P
           : openLaunched({ backend, env }),
     };
   }
-  const withSms = (sms: SmSetting): { readonly sms?: number } => (sms === undefined ? {} : { sms });
   if (launch !== undefined)
     return {
       ...common,
       kind: 'device',
       settings,
-      open: (sms) => openLaunched({ backend, env, ...withSms(sms) }),
+      open: (sms) => openLaunched({ backend, env, ...(sms === undefined ? {} : { sms: sms.senders }) }),
     };
   const gpus = (await probeBackend(backend)).probe?.devices.length ?? 1;
   const devices = spreadRanks(ranks ?? (gpus > 1 ? evenRanks(gpus) : sharedRanks), gpus);
@@ -88,7 +93,10 @@ export async function readM2nInput({ arguments: args, env, signal }: Session): P
     ...common,
     kind: 'device',
     settings,
-    open: (sms) => openLocal({ ranks: devices.length, devices, backend, signal, ...withSms(sms) }),
+    open: (sms) => {
+      const shares = sms === undefined ? {} : { sms: smsByRank(sms, devices.length) };
+      return openLocal({ ranks: devices.length, devices, backend, signal, ...shares });
+    },
   };
 }
 
@@ -117,11 +125,21 @@ function readSizes(args: Arguments): number[] | undefined {
 }
 
 function readSettings(args: Arguments, launch: Launch | undefined): SmSetting[] {
-  const sweep = args.list('sweep')?.map((text) => args.libraryNumberOf('sweep', 'sms', text));
-  if (sweep === undefined) return [args.libraryNumber('sms', 'sms')];
-  if (args.has('sms')) args.exactlyOne(['sms', 'sweep']);
+  const alone = args.text('sms');
+  const sweep = args.list('sweep')?.map((text) => smsOf('sweep', text, '+'));
+  const settings = sweep ?? [alone === undefined ? undefined : smsOf('sms', alone, ',')];
+  if (sweep !== undefined && alone !== undefined) args.exactlyOne(['sms', 'sweep']);
+  if (launch === undefined) return settings;
   // Ranks of processes meet once: a second world would look for the first one's meeting point.
-  if (launch !== undefined && sweep.length > 1)
+  if (settings.length > 1)
     throw wrongValue('sweep', args.text('sweep')!, 'one value where a launcher starts the ranks');
-  return sweep;
+  const [one] = settings;
+  // Who sends is known when the ranks have met.
+  if (one !== undefined && one.senders !== one.receivers)
+    throw wrongValue(
+      alone === undefined ? 'sweep' : 'sms',
+      alone ?? args.text('sweep')!,
+      'one number where a launcher starts the ranks, or NCCL_EXT_SMS of each process',
+    );
+  return settings;
 }

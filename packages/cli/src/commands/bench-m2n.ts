@@ -22,6 +22,10 @@ export const benchM2nCommand: Command = defineLeaf({
       what: 'Several SM budgets and sizes on the GPUs here',
       line: 'nccl-ext bench m2n --backend cuda --sweep 8,16 --bytes 1GiB,4GiB',
     },
+    {
+      what: 'Ranks that send have 28 SMs, the others 4',
+      line: 'nccl-ext bench m2n --backend cuda --sms 28,4',
+    },
     { what: 'A process per GPU', line: 'nccl-ext run -n 8 nccl-ext bench m2n --backend cuda' },
   ],
   run: runBench,

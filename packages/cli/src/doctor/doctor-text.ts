@@ -47,7 +47,7 @@ function cells(front: readonly [string, string], text: string): string[][] {
 }
 
 /** An option whose name ends in Ms counts milliseconds. */
-function valueText(option: string, value: string | number): string {
+function valueText(option: string, value: string | number | readonly number[]): string {
   if (option.endsWith('Ms')) return `${value} ms`;
   if (option === 'workers') return value === 0 ? 'one per core, at most one per rank' : `${value} threads`;
   return option === 'planCacheEntries' ? `${value} plans` : String(value);

@@ -17,7 +17,7 @@ type Environment = Readonly<Record<string, string | undefined>>;
 export interface OptionLine {
   readonly option: OptionName;
   readonly variable: string;
-  readonly value: string | number | null;
+  readonly value: string | number | readonly number[] | null;
   readonly origin: OptionOrigin;
 }
 
@@ -63,7 +63,9 @@ export function optionChecks(env: Environment): OptionFindings {
 function resolve(
   option: OptionName,
   text: string | undefined,
-): { readonly value: string | number | null; readonly origin: OptionOrigin } | { readonly problem: Check } {
+):
+  | { readonly value: string | number | readonly number[] | null; readonly origin: OptionOrigin }
+  | { readonly problem: Check } {
   const { variable, kind, secret } = optionTable[option];
   try {
     const { values, origins } = resolveOptions({}, { [variable]: text });

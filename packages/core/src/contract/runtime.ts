@@ -33,8 +33,8 @@ export interface LocalRanksConfig {
   readonly timeoutMs: number;
   /** Worker threads of the embedded backend; 0 lets it choose. */
   readonly workers: number;
-  /** SMs that one rank's operations may hold at a time; 0 lets the backend choose. */
-  readonly sms: number;
+  /** SMs that one rank's operations may hold at a time: for all ranks, or by rank; 0 lets the backend choose. */
+  readonly sms: number | readonly number[];
 }
 
 /** This process is one rank of a world that a launcher made. */
@@ -49,7 +49,7 @@ export interface JoinConfig {
   /** Ranks whose token is another than rank 0's are turned away; absent: none is asked for. */
   readonly token?: string;
   readonly timeoutMs: number;
-  /** As in {@link LocalRanksConfig}. */
+  /** Of this rank, as in {@link LocalRanksConfig}; ranks need not agree. */
   readonly sms: number;
 }
 
@@ -64,7 +64,7 @@ export interface DeviceInfo {
   readonly ranks: number;
   /**
    * SMs that all operations in flight of this rank may hold: floor(0.8 x multiprocessors / ranks) unless asked otherwise, at least 1.
-   * Kernels that wait for peers must all be resident. 0 on the embedded backend.
+   * Where a rank asked, those of all ranks on the device are together at most `multiprocessors`: else no rank is made. Kernels that wait for peers must all be resident. 0 on the embedded backend.
    */
   readonly smBudget: number;
 }

@@ -27,6 +27,22 @@ export function integer(min: number, max: number): OptionKind<number> {
   };
 }
 
+/** An integer from `min` to `max` for all ranks, or one per rank: a list, as text with commas between. */
+export function perRank(min: number, max: number): OptionKind<number | readonly number[]> {
+  const one = integer(min, max);
+  const is = (value: unknown): value is number | readonly number[] =>
+    Array.isArray(value) ? value.length > 0 && value.every(one.is) : one.is(value);
+  return {
+    allowed: `${one.allowed}, or one per rank`,
+    is,
+    fromText(text) {
+      if (!text.includes(',')) return one.fromText(text);
+      const values = text.split(',').map(one.fromText);
+      return is(values) ? values : undefined;
+    },
+  };
+}
+
 export function text(allowed: string, longest: number = Number.POSITIVE_INFINITY): OptionKind<string> {
   const is = (value: unknown): value is string =>
     typeof value === 'string' && value !== '' && value.length <= longest;

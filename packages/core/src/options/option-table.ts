@@ -2,7 +2,7 @@
 // The one list of options. Resolution, warnings about unknown variables and docs/options.md are made from it.
 
 import { type LogLevel, logLevels } from '../observe/logger.js';
-import { integer, type OptionKind, oneOf, text } from './option-kind.js';
+import { integer, type OptionKind, oneOf, perRank, text } from './option-kind.js';
 
 /** What `backend` may be. */
 export type BackendChoice = 'auto' | 'embedded' | 'cuda' | 'cuda12' | 'cuda13';
@@ -12,7 +12,7 @@ export interface Options {
   readonly backend: BackendChoice;
   readonly timeoutMs: number;
   readonly workers: number;
-  readonly sms: number;
+  readonly sms: number | readonly number[];
   readonly address: string | undefined;
   readonly port: number | undefined;
   readonly token: string | undefined;
@@ -68,13 +68,14 @@ export const optionTable: { readonly [N in OptionName]: OptionSpec<Options[N]> }
   },
   sms: {
     variable: 'NCCL_EXT_SMS',
-    kind: integer(0, 1024),
+    kind: perRank(0, 1024),
     default: 0,
     defaultText: '`0`: 0.8 x SMs of the GPU / ranks on it, rounded down',
-    ranksAgree: true,
+    ranksAgree: false,
     doc:
-      'SMs of the GPU that the operations in flight of one rank may hold; more of them wait their turn. Kernels that wait for ' +
-      'peers must all be resident: leave room for every rank on the GPU. The embedded backend has none.',
+      'SMs of the GPU that the operations in flight of one rank may hold; more of them wait their turn. One number for all ranks, or one per ' +
+      'rank (`[28, 28, 4, 4]`, in the variable `28,28,4,4`): ranks that only receive need few. Kernels that wait for peers must all be ' +
+      'resident: what the ranks on a GPU ask for is together at most its SMs. The embedded backend has none.',
   },
   address: {
     variable: 'NCCL_EXT_ADDR',

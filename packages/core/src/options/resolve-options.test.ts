@@ -37,6 +37,8 @@ describe('resolveOptions', () => {
     ['backend', 'cuda13', 'cuda13'],
     ['timeoutMs', '2147483647', 2147483647],
     ['workers', '256', 256],
+    ['sms', '28', 28],
+    ['sms', '28,28,0,4', [28, 28, 0, 4]],
     ['address', 'node-0', 'node-0'],
     ['port', '29501', 29501],
     ['token', 'hunter2', 'hunter2'],
@@ -45,8 +47,8 @@ describe('resolveOptions', () => {
     ['logLevel', 'debug', 'debug'],
     ['planCacheEntries', '0', 0],
   ] as const)('reads %s from its variable', (name, text, value) => {
-    expect(resolveOptions({}, { [optionTable[name].variable]: text }).values[name]).toBe(value);
-    expect(resolveOptions({ [name]: value }, {}).values[name]).toBe(value);
+    expect(resolveOptions({}, { [optionTable[name].variable]: text }).values[name]).toEqual(value);
+    expect(resolveOptions({ [name]: value }, {}).values[name]).toEqual(value);
   });
 
   it.each([
@@ -59,6 +61,11 @@ describe('resolveOptions', () => {
     ['workers', '-1'],
     ['workers', '257'],
     ['workers', ' 2'],
+    ['sms', '1025'],
+    ['sms', '28,'],
+    ['sms', '28, 4'],
+    ['sms', '28,4.5'],
+    ['sms', ','],
     ['workers', '1.5'],
     ['port', '65536'],
     ['port', '0'],
@@ -81,6 +88,12 @@ describe('resolveOptions', () => {
     ['timeoutMs', '500'],
     ['timeoutMs', Number.NaN],
     ['workers', 1.5],
+    ['sms', -1],
+    ['sms', '28,4'],
+    ['sms', []],
+    ['sms', [28, 1.5]],
+    ['sms', [28, 1025]],
+    ['sms', [28, '4']],
     ['port', 0],
     ['address', ''],
     ['ncclHome', 3],

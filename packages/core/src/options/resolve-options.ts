@@ -73,13 +73,18 @@ export function resolveOption<N extends OptionName>(
   const { variable, kind } = spec;
   if (explicit !== undefined) {
     if (!kind.is(explicit)) throw invalid(spec, name, `Option ${name}`, explicit);
-    return { value: explicit, origin: 'call' };
+    return { value: unchanging(explicit), origin: 'call' };
   }
   const text = env[variable];
   if (text === undefined || text === '') return { value: spec.default, origin: 'default' };
   const value = kind.fromText(text);
   if (value === undefined) throw invalid(spec, variable, `Environment variable ${variable}`, text);
   return { value, origin: 'environment' };
+}
+
+/** A list that its caller cannot change later. */
+function unchanging<T>(value: T): T {
+  return Array.isArray(value) ? (Object.freeze([...value]) as T) : value;
 }
 
 function invalid(

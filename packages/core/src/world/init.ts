@@ -14,6 +14,7 @@ import type { Topology } from '../topology/topology.js';
 import { topologyFor } from '../topology/topology-for.js';
 import { type Launch, readLauncher } from './launcher.js';
 import { agreedOptions, openBackend } from './open-backend.js';
+import { smsOfRanks } from './sms-of-ranks.js';
 
 /** Options of {@link init}; those of docs/options.md besides. */
 export interface InitOptions extends ExplicitOptions {
@@ -64,8 +65,9 @@ export async function init(options: InitOptions = {}): Promise<Communicator> {
 async function joinWorld(
   backend: Backend,
   launch: Launch,
-  { timeoutMs, workers, sms, token }: Options,
+  { timeoutMs, workers, sms: asked, token }: Options,
 ): Promise<number> {
+  const sms = smsOfRanks(asked, launch.worldSize)[launch.rank]!;
   if (launch.worldSize > 1) {
     const { rank, worldSize, localRank, localWorldSize, address, port } = launch;
     const config = { rank, worldSize, localRank, localWorldSize, address, port, timeoutMs, sms };

@@ -11,6 +11,7 @@ import { singleDomain } from '../topology/presets.js';
 import type { Topology } from '../topology/topology.js';
 import { topologyFor } from '../topology/topology-for.js';
 import { openBackend } from './open-backend.js';
+import { smsOfRanks } from './sms-of-ranks.js';
 import { World } from './world.js';
 
 /** Options of {@link localWorld}; those of docs/options.md besides. */
@@ -69,7 +70,7 @@ export async function localWorld(options: LocalWorldOptions): Promise<World> {
         ranks,
         timeoutMs,
         workers,
-        sms,
+        sms: smsOfRanks(sms, ranks),
         ...(devices === undefined ? {} : { devices }),
       }),
     );

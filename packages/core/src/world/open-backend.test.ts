@@ -51,7 +51,7 @@ describe('options for the native code', () => {
   it('come from the call of localWorld', async () => {
     const options = { ncclLibrary: '/x/libnccl.so.2', ncclHome: '/y' };
     const made = localWorld({ ranks: 1, backend: 'cuda13', sms: 8, ...options });
-    expect(await told(made)).toMatchObject({ options, sms: 8 });
+    expect(await told(made)).toMatchObject({ options, sms: [8] });
   });
 
   const launch = { LOCAL_RANK: '1', LOCAL_WORLD_SIZE: '2', MASTER_ADDR: 'host', MASTER_PORT: '29500' };
@@ -68,6 +68,19 @@ describe('options for the native code', () => {
       token: 'ours',
       sms: 3,
     });
+  });
+
+  it('come by rank, and init takes its own', async () => {
+    const shares = { backend: 'cuda13', env: { ...env, NCCL_EXT_SMS: '28,4' } } as const;
+    expect(await told(init(shares))).toMatchObject({ sms: 4 });
+    expect(await told(localWorld({ ranks: 2, backend: 'cuda13', sms: [28, 0] }))).toMatchObject({
+      sms: [28, 0],
+    });
+    for (const made of [
+      init({ ...shares, sms: [1, 2, 3] }),
+      localWorld({ ranks: 3, backend: 'cuda13', sms: [1, 2] }),
+    ])
+      await expect(made).rejects.toMatchObject({ code: 'ERR_INVALID_ARGUMENT', field: 'sms' });
   });
 
   it('are absent when nobody gives them', async () => {

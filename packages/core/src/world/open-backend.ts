@@ -39,7 +39,10 @@ export async function openBackend(
 /** The options that all ranks must hold alike, for `communicator.agree`. */
 export function agreedOptions(values: Options): AgreedFields {
   const names = optionNames.filter((name: OptionName) => optionTable[name].ranksAgree);
-  return Object.fromEntries(names.map((name) => [name, values[name] ?? null]));
+  // Lists are by rank, and no rank is asked to agree on those.
+  return Object.fromEntries(
+    names.map((name) => [name, (values[name] as string | number | undefined) ?? null]),
+  );
 }
 
 function ncclOf({ ncclLibrary, ncclHome }: Options): LoadOptions {

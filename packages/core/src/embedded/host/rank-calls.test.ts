@@ -27,6 +27,8 @@ describe('createLocalRanks', () => {
       ['workers', { ...good, workers: 1000 }],
       ['sms', { ...good, sms: -1 }],
       ['sms', { ...good, sms: 1025 }],
+      ['sms', { ...good, sms: [4] }],
+      ['sms[1]', { ...good, sms: [4, 1.5] }],
       ['timeoutMs', { ...good, timeoutMs: 0 }],
       ['timeoutMs', { ...good, timeoutMs: Number.POSITIVE_INFINITY }],
     ] as const) {

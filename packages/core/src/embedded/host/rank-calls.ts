@@ -2,7 +2,14 @@
 // Calls that make, end and compare ranks.
 
 import { availableParallelism } from 'node:os';
-import type { JoinConfig, LocalRanksConfig, Outcome, RankHandle, RuntimeSpi } from '../../contract/index.js';
+import type {
+  ErrorRecord,
+  JoinConfig,
+  LocalRanksConfig,
+  Outcome,
+  RankHandle,
+  RuntimeSpi,
+} from '../../contract/index.js';
 import { rankWord } from '../control/world-layout.js';
 import { maxWorkers } from '../memory/arena.js';
 import { collective, takeDisagreement } from './collective.js';
@@ -106,7 +113,7 @@ async function createLocalRanks(
   const wrong =
     checkInteger(op, 'ranks', config.ranks, 1, maxRanks) ??
     checkInteger(op, 'workers', config.workers, 0, maxWorkers) ??
-    checkInteger(op, 'sms', config.sms, 0, maxSms) ??
+    checkSms(op, config) ??
     checkInteger(op, 'timeoutMs', Math.ceil(config.timeoutMs), 1, maxTimeoutMs);
   if (wrong !== undefined) return failed(wrong);
   if (state.disposed) return failed(errorRecord('ERR_DISPOSED', op, 'the backend was disposed'));
@@ -126,6 +133,16 @@ async function createLocalRanks(
   state.worlds.add(world);
   for (let rank = 0; rank < config.ranks; rank++) openRank(state, world, rank, undefined);
   return succeeded(world.ranks.map((rank) => rank.handle));
+}
+
+function checkSms(op: string, { ranks, sms }: LocalRanksConfig): ErrorRecord | undefined {
+  if (typeof sms === 'number') return checkInteger(op, 'sms', sms, 0, maxSms);
+  if (sms.length !== ranks)
+    return errorRecord('ERR_INVALID_ARGUMENT', op, `sms must hold one number per rank (${ranks})`);
+  return sms.reduce<ErrorRecord | undefined>(
+    (wrong, one, rank) => wrong ?? checkInteger(op, `sms[${rank}]`, one, 0, maxSms),
+    undefined,
+  );
 }
 
 /** Ends every wait of the rank, on streams and in host calls. */
