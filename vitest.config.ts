@@ -1,4 +1,4 @@
-import { defineConfig } from 'vitest/config';
+import { configDefaults, defineConfig } from 'vitest/config';
 
 // Tests run on sources through the export condition; only worker threads need the build.
 export default defineConfig({
@@ -6,6 +6,8 @@ export default defineConfig({
   ssr: { resolve: { conditions: ['@nccl-ext/source'], externalConditions: ['@nccl-ext/source'] } },
   test: {
     include: ['packages/*/src/**/*.test.ts', '{scripts,third_party}/**/*.test.{ts,mjs}'],
+    // Packs and installs every package: `npm run test:installed` (vitest.installed.config.ts).
+    exclude: [...configDefaults.exclude, 'scripts/installed.test.mjs'],
     pool: 'forks',
     testTimeout: 30_000,
     typecheck: {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a user gets: the packed tarballs, installed by npm and by pnpm without a registry, with no, one and both GPU backends. Tests of the
-// addon are skipped by name when it was not built; `npm run ci:native` runs this again when it was.
+// addon are skipped by name when it was not built; `npm run ci:native` runs this when it was. Not part of `npm test`.
 
 import { spawnSync } from 'node:child_process';
 import {

@@ -23,7 +23,7 @@ const steps = [
   ['addons load here, and are what may be packed', checkAddons],
   ['packages load their addons', () => vitest('packages/cuda12', 'packages/cuda13')],
   ['packages with addons (publint, attw, size)', () => run('node', ['scripts/check-packages.mjs'])],
-  ['packages with addons, installed', () => vitest('scripts/installed.test.mjs')],
+  ['packages with addons, installed', () => vitest('--config', 'vitest.installed.config.ts')],
   ['host tests, and the binding under Node', () => test('fake')],
   ['host tests under ASan and UBSan', () => test('asan')],
   ['host tests under TSan, and races that it must find', () => test('tsan')],
@@ -35,8 +35,8 @@ process.exitCode = runSteps(
   new Set(['tools', 'install', 'build of TypeScript', 'toolkits, NCCL, clang-format']),
 );
 
-function vitest(...folders) {
-  return run('npx', ['vitest', 'run', ...folders]);
+function vitest(...words) {
+  return run('npx', ['vitest', 'run', ...words]);
 }
 
 function checkAddons() {

@@ -18,7 +18,7 @@ const steps = [
   ['both builds of NCCL', () => run('node', ['third_party/fetch.mjs', 'nccl'])],
   ['addons', () => run('node', ['scripts/native-check.mjs', '--release'])],
   ['packages (publint, attw, size)', () => run('node', ['scripts/check-packages.mjs'])],
-  ['packages, installed', () => run('npx', ['vitest', 'run', 'scripts/installed.test.mjs'])],
+  ['packages, installed', () => run('npx', ['vitest', 'run', '--config', 'vitest.installed.config.ts'])],
   ...(argv.includes('--dry-run') ? [] : [['publish', () => pnpm(['exec', 'changeset', 'publish'])]]),
 ];
 
