@@ -6,6 +6,7 @@ import { epChecks } from '../ep/scenarios/ep-checks.js';
 import { refusalCases } from '../refusals/refusal-cases.js';
 import { faultChecks } from '../scenarios/fault-checks.js';
 import { lifetimeChecks } from '../scenarios/lifetime-checks.js';
+import { lossChecks } from '../scenarios/loss-checks.js';
 import { orderChecks } from '../scenarios/order-checks.js';
 import { publishChecks } from '../scenarios/publish-checks.js';
 import { reshardChecks } from '../scenarios/reshard-checks.js';
@@ -42,6 +43,7 @@ export function allCases(): readonly ConformanceCase[] {
     ...reshardChecks,
     ...orderChecks,
     ...refusalCases,
+    ...lossChecks,
     ...faultChecks,
     ...publishChecks,
     ...lifetimeChecks,
