@@ -5,6 +5,7 @@ import { epCases } from '../ep/cases/ep-cases.js';
 import { epChecks } from '../ep/scenarios/ep-checks.js';
 import { refusalCases } from '../refusals/refusal-cases.js';
 import { faultChecks } from '../scenarios/fault-checks.js';
+import { largeChecks } from '../scenarios/large-checks.js';
 import { lifetimeChecks } from '../scenarios/lifetime-checks.js';
 import { lossChecks } from '../scenarios/loss-checks.js';
 import { orderChecks } from '../scenarios/order-checks.js';
@@ -50,6 +51,7 @@ export function allCases(): readonly ConformanceCase[] {
     ...epCases,
     ...epChecks,
     ...soakChecks,
+    ...largeChecks,
     ...largeCases,
     ...largeGridCases,
   ]);

@@ -4,10 +4,9 @@
 import { type ErrorCode, type Faults, NcclExtError } from '@nccl-ext/core';
 import { disposeStreams } from './case-streams.js';
 import type { CaseWorld } from './case-world.js';
+import { requireMemory } from './require-memory.js';
+import { Skipped } from './skipped.js';
 import type { WorldPool, WorldRequest } from './world-pool.js';
-
-/** Thrown by a check that cannot run here; the case counts as skipped. */
-export class Skipped extends Error {}
 
 /** Worlds of checks have short deadlines, and disposing waits for one at most. */
 const disposeLimitMs = 10_000;
@@ -39,6 +38,11 @@ export class CheckContext {
   /** Waits until every process has come here: one that has no part in what the others do must not end its world meanwhile. */
   meet(): Promise<void> {
     return this.#pool.meet();
+  }
+
+  /** Skips the check unless so many bytes can be had. */
+  requireMemory(ranks: number, bytes: number): Promise<void> {
+    return requireMemory(this.#pool, ranks, bytes);
   }
 
   /** Fault injection, or the end of the check where the backend has none. */

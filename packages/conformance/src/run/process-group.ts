@@ -6,7 +6,7 @@ import type { Communicator } from '@nccl-ext/core';
 import { backendOf } from '@nccl-ext/core/extend';
 import type { CaseResult } from './case-result.js';
 import type { CaseWorld } from './case-world.js';
-import { ProcessWorld } from './process-world.js';
+import { PartWorld } from './part-world.js';
 import type { WorldFactory, WorldRequest } from './world-pool.js';
 
 /** What a process needs to become a rank of a new world. */
@@ -85,7 +85,7 @@ export class ProcessGroup {
     const [first] = await this.#together({ kind: 'world', port });
     const own =
       rank < request.ranks ? await this.#options.join({ ...request, rank, port: first!.port }) : undefined;
-    return new ProcessWorld(request.ranks, backendOf(this.#control).info, own);
+    return new PartWorld(request.ranks, backendOf(this.#control).info, own === undefined ? [] : [own]);
   }
 
   /** Collective: waits until all processes have come as far in their case. */

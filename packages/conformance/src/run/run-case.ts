@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs one case, whatever it is, and never throws: a case that breaks or hangs is a failed one.
 
-import { freemem } from 'node:os';
 import { NcclExtError } from '@nccl-ext/core';
 import { backendOf } from '@nccl-ext/core/extend';
-import type { ConformanceCase, M2nCase } from '../cases/case.js';
+import type { ConformanceCase } from '../cases/case.js';
 import { groups } from '../cases/groups.js';
 import { runEpCase } from '../ep/run/run-ep-case.js';
 import type { CaseResult } from './case-result.js';
 import type { CaseWorld } from './case-world.js';
-import { CheckContext, Skipped } from './check-context.js';
-import { collectGarbage } from './memory.js';
+import { CheckContext } from './check-context.js';
 import { MoveSession } from './move-session.js';
 import type { ProcessGroup } from './process-group.js';
+import { requireMemory } from './require-memory.js';
 import { runMoveCase } from './run-move-case.js';
+import { Skipped } from './skipped.js';
 import type { WorldPool } from './world-pool.js';
 
 const usualLimitMs = 120_000;
@@ -21,9 +21,6 @@ const longLimitMs = 3_600_000;
 
 /** Other processes wait for one that hangs, and should hear of it before they give it up as lost. */
 const spreadLimitMs = 60_000;
-
-/** The share of free memory that a case may take; staging and the host's copies need some too. */
-const memoryShare = 0.8;
 
 /** What {@link runCase} takes beside the case. */
 export interface RunCaseOptions {
@@ -92,8 +89,9 @@ function limitOf({ group }: ConformanceCase, spread: boolean): number {
 
 /** Skips what one process must drive alone. */
 function requireSpread(conformanceCase: ConformanceCase): void {
-  const { kind, ranks } = conformanceCase;
-  if (kind === 'move' || ranks === 1) return;
+  const { kind, group, ranks } = conformanceCase;
+  // What each of them finds free decides whether a large case runs.
+  if ((kind === 'move' && group !== 'large') || ranks === 1) return;
   if (kind === 'check' && conformanceCase.spread === true) return;
   throw new Skipped('needs all its ranks in one process');
 }
@@ -101,7 +99,8 @@ function requireSpread(conformanceCase: ConformanceCase): void {
 async function execute(pool: WorldPool, conformanceCase: ConformanceCase): Promise<string | undefined> {
   if (conformanceCase.group.startsWith('ep-')) requireEp(await pool.shared(conformanceCase.ranks));
   if (conformanceCase.kind === 'move') {
-    if (conformanceCase.group === 'large') await requireMemory(pool, conformanceCase);
+    const { group, tensors, ranks } = conformanceCase;
+    if (group === 'large') await requireMemory(pool, ranks, MoveSession.bytesOf(tensors, ranks));
     return runMoveCase(await pool.shared(conformanceCase.ranks), conformanceCase);
   }
   if (conformanceCase.kind === 'ep')
@@ -121,17 +120,6 @@ function requireEp(world: CaseWorld): void {
   if (ep === undefined) throw new Skipped(`the ${info.name} backend has no expert parallelism`);
 }
 
-/** Skips a large case that does not fit; worlds of earlier cases keep what they once had, so they go first. */
-async function requireMemory(pool: WorldPool, { tensors, ranks }: M2nCase): Promise<void> {
-  const bytes = MoveSession.bytesOf(tensors, ranks);
-  if (bytes <= freemem() * memoryShare) return;
-  await pool.dispose();
-  await collectGarbage();
-  const free = freemem();
-  if (bytes <= free * memoryShare) return;
-  throw new Skipped(`needs ${gibibytes(bytes)} of memory, ${gibibytes(free)} are free`);
-}
-
 async function within<T>(milliseconds: number, work: Promise<T>): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const limit = new Promise<never>((_, reject) => {
@@ -147,8 +135,4 @@ async function within<T>(milliseconds: number, work: Promise<T>): Promise<T> {
 function describe(error: unknown): string {
   if (NcclExtError.is(error)) return `${error.code}: ${error.message}`;
   return error instanceof Error ? error.message : String(error);
-}
-
-function gibibytes(bytes: number): string {
-  return `${(bytes / 2 ** 30).toFixed(1)} GiB`;
 }

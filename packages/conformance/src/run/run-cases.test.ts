@@ -4,9 +4,10 @@
 import { NcclExtError, type World } from '@nccl-ext/core';
 import { afterAll, describe, expect, it } from 'vitest';
 import type { CheckCase } from '../cases/case.js';
-import { type CheckContext, expectRefusal, Skipped } from './check-context.js';
+import { type CheckContext, expectRefusal } from './check-context.js';
 import { runCase } from './run-case.js';
 import { runCases } from './run-cases.js';
+import { Skipped } from './skipped.js';
 import { WorldPool } from './world-pool.js';
 
 function check(what: string, run: (context: CheckContext) => Promise<void>): CheckCase {

@@ -45,8 +45,9 @@ export async function requireRefit(
   session: MoveSession,
   streams: readonly Stream[],
   number: number,
+  move?: (place: number, stream: Stream) => void,
 ): Promise<void> {
-  const refit = session.enqueueRefit(streams, contentOf(number));
+  const refit = session.enqueueRefit(streams, contentOf(number), move);
   await Promise.all(streams.map((stream) => stream.synchronize()));
   const difference = refit.difference();
   requireThat(difference === undefined, `refit ${number}: ${difference}`);

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // What streams promise: nothing is read or written early, and independent work stays independent.
 
-import { shard } from '@nccl-ext/core';
+import { type Stream, shard } from '@nccl-ext/core';
 import type { CheckCase, TensorSpec } from '../cases/case.js';
 import { line } from '../cases/side.js';
 import { streamsOf } from '../run/case-streams.js';
-import { ownPlaces } from '../run/case-world.js';
+import { type CaseWorld, ownPlaces } from '../run/case-world.js';
 import { type CheckContext, expectRefusal, requireThat } from '../run/check-context.js';
 import { MoveSession } from '../run/move-session.js';
+import { PartWorld } from '../run/part-world.js';
 import {
   check,
   contentOf,
@@ -33,6 +34,10 @@ export const orderChecks: readonly CheckCase[] = [
     spread: true,
   }),
   check('streams', 'two worlds at once', twoWorlds, {
+    reports: ['vllm-project/vllm#5477'],
+    spread: true,
+  }),
+  check('streams', 'transfers in flight on streams of two worlds and of a split one', manyInFlight, {
     reports: ['vllm-project/vllm#5477'],
     spread: true,
   }),
@@ -135,6 +140,38 @@ async function twoWorlds(context: CheckContext): Promise<void> {
       const streams = streamsOf(world);
       for (let number = 0; number < 20; number++) await requireRefit(session, streams, 100 * w + number);
     }),
+  );
+}
+
+/** Everything is enqueued before anything is awaited, on two streams of each communicator, up in one and down in the other. */
+async function manyInFlight(context: CheckContext): Promise<void> {
+  const first = await context.fresh({ ranks: moveRanks });
+  const worlds = [first, await context.fresh({ ranks: moveRanks }), await splitOf(first)];
+  const down: TensorSpec = { ...crossed, source: crossed.destination, destination: crossed.source };
+  const lanes: { readonly session: MoveSession; readonly streams: readonly Stream[] }[] = [];
+  for (const world of worlds) {
+    for (const tensor of [crossed, down]) {
+      const session = await MoveSession.open(world, { tensors: [tensor], verify: tensor === down });
+      lanes.push({ session, streams: streamsOf(world) });
+    }
+  }
+  const refits = Array.from({ length: 8 }, (_, number) =>
+    lanes.map(({ session, streams }, lane) => session.enqueueRefit(streams, contentOf(100 * lane + number))),
+  ).flat();
+  await Promise.all(lanes.flatMap(({ streams }) => streams).map((stream) => stream.synchronize()));
+  for (const [number, refit] of refits.entries()) {
+    const difference = refit.difference();
+    requireThat(difference === undefined, `refit ${number}: ${difference}`);
+  }
+}
+
+/** A world of all ranks of another one, split off; it ends with it. */
+async function splitOf(world: CaseWorld): Promise<CaseWorld> {
+  const parts = await Promise.all(world.ranks.map((communicator) => communicator.split({ color: 0 })));
+  return new PartWorld(
+    world.size,
+    world.backend,
+    parts.filter((part) => part !== undefined),
   );
 }
 
