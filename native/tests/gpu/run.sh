@@ -53,7 +53,7 @@ run_step() {
     machine) step machine 60 bash -c 'nvidia-smi --query-gpu=name,driver_version,memory.used --format=csv; uname -r; node -v; node -p "JSON.stringify(require(process.argv[1]).probe())" "$0"' "$addon" ;;
     doctor) step doctor 60 node node_modules/@nccl-ext/cli/bin/nccl-ext.mjs doctor; cat "$OUT/doctor.log" ;;
     selftest) step selftest 400 node node_modules/@nccl-ext/cli/bin/nccl-ext.mjs selftest --backend cuda --ranks 8; tail -n 40 "$OUT/selftest.log" ;;
-    bench-m2n) step bench-m2n 200 node node_modules/@nccl-ext/cli/bin/nccl-ext.mjs bench m2n --backend cuda --sweep 8,13,16 --save "$OUT/bench-m2n.json"; cat "$OUT/bench-m2n.log" ;;
+    bench-m2n) step bench-m2n 200 node node_modules/@nccl-ext/cli/bin/nccl-ext.mjs bench m2n --backend cuda --sweep 8,13,16,28+4 --save "$OUT/bench-m2n.json"; cat "$OUT/bench-m2n.log" ;;
     bench-m2n-processes) step bench-m2n-processes 200 "$tests/gpu/with-mps.sh" node node_modules/@nccl-ext/cli/bin/nccl-ext.mjs run -n 8 nccl-ext bench m2n --backend cuda --save "$OUT/bench-m2n-processes.json"; cat "$OUT/bench-m2n-processes.log" ;;
     binding | processes) test_file "$1" 60 "node/$1" "NCCL_EXT_TEST_ADDON=$addon" ;;
     lifetime) test_file lifetime 120 node/lifetime "NCCL_EXT_TEST_ADDON=$addon" ;;

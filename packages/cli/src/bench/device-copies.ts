@@ -6,8 +6,8 @@ import type { Ceiling } from './ceiling.js';
 import { uploadRandom } from './upload-random.js';
 
 /**
- * Copies between two buffers of a rank's GPU, `executions` of them between two events, as many as a sample of a reshard has: a copy alone
- * takes some 20 us longer per GiB (its start, and the event behind it), which the ceiling of a reshard that does not pay them must not hold.
+ * Copies between two buffers of a rank's GPU, as many between two events as a sample of a reshard has executions. 1 GiB on an H200 took
+ * 0.527 ms alone and 0.507 ms in a row of five: the bound of reshards back to back is that of copies back to back.
  */
 export class DeviceCopies implements Ceiling {
   readonly bytes: number;

@@ -3,10 +3,11 @@
 // missing ranks, against the oracle. TEST_PROPERTY_RUNS sets how many.
 
 import { env } from 'node:process';
-import { localWorld, NcclExtError, type World } from '@nccl-ext/core';
+import { localWorld, NcclExtError } from '@nccl-ext/core';
 import type { EpQuantization } from '@nccl-ext/core/contract';
 import fc from 'fast-check';
 import { afterAll, describe, expect, it } from 'vitest';
+import type { CaseWorld } from '../run/case-world.js';
 import { runCase } from '../run/run-case.js';
 import { WorldPool } from '../run/world-pool.js';
 import { epCase, everyLayout } from './cases/base.js';
@@ -80,7 +81,7 @@ describe('any step of expert parallelism', () => {
 
 /** Steps of each handle under the policy that refuses; a sentence that says what went wrong. */
 async function refuseOverflow(
-  world: World,
+  world: CaseWorld,
   random: EpCase,
   receiveBudget: number,
 ): Promise<string | undefined> {
