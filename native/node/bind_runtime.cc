@@ -101,6 +101,11 @@ Napi::Value memoryUsage(Info info) {
   return out;
 }
 
+Napi::Value availableMemoryOf(Info info) {
+  return withOutcome<std::int64_t>(info,
+                                   [&](Runtime& runtime) { return runtime.availableMemoryOf(integerOf(info[0])); });
+}
+
 Napi::Value registerWindow(Info info) {
   return withPromise<Outcome<Handle>>(
       info, [&](Runtime& runtime, auto done) { runtime.registerWindow(integerOf(info[0]), integerOf(info[1]), done); });
@@ -210,44 +215,45 @@ Napi::Value enqueueBarrier(Info info) {
 }
 
 constexpr Binding kBindings[] = {
-    {"lastError", lastError},                // () => ErrorRecord
-    {"createLocalRanks", createLocalRanks},  // (config) => Promise<Outcome<RankHandle[]>>
-    {"joinRank", joinRank},                  // (config) => Promise<Outcome<RankHandle>>
-    {"abortRank", abortRank},                // (rank, reason) => Status
-    {"disposeRank", disposeRank},            // (rank) => Promise<Outcome<void>>
-    {"poisonOf", poisonOf},                  // (rank) => ErrorRecord | undefined
-    {"deviceOf", deviceOf},                  // (rank) => DeviceInfo
-    {"factsOf", factsOf},                    // (rank) => Record<string, string>
-    {"splitRank", splitRank},                // (rank, color, key) => Promise<Outcome<SplitRank | undefined>>
-    {"exchange", exchange},                  // (rank, topic, payload) => Promise<Outcome<Uint8Array[]>>
-    {"allocate", allocate},                  // (rank, bytes, kind) => Outcome<BufferHandle>
-    {"freeBuffer", freeBuffer},              // (buffer) => Status
-    {"bufferAddress", bufferAddress},        // (buffer) => bigint
-    {"mapBuffer", mapBuffer},                // (buffer) => Outcome<HostView>
-    {"memoryUsage", memoryUsage},            // () => MemoryUsage
-    {"registerWindow", registerWindow},      // (rank, buffer) => Promise<Outcome<WindowHandle>>
-    {"freeWindow", freeWindow},              // (window) => Status
-    {"createStream", createStream},          // (rank) => Outcome<StreamHandle>
-    {"freeStream", freeStream},              // (stream) => Status
-    {"queued", queued},                      // (stream) => number
-    {"synchronize", synchronize},            // (stream) => Promise<Outcome<void>>
-    {"createEvent", createEvent},            // (rank) => Outcome<EventHandle>
-    {"freeEvent", freeEvent},                // (event) => Status
-    {"recordEvent", recordEvent},            // (event, stream) => Status
-    {"waitEvent", waitEvent},                // (stream, event) => Status
-    {"queryEvent", queryEvent},              // (event) => Outcome<boolean>
-    {"synchronizeEvent", synchronizeEvent},  // (event) => Promise<Outcome<void>>
-    {"elapsedMs", elapsedMs},                // (start, end) => Outcome<number>
-    {"beginCapture", beginCapture},          // (stream) => Status
-    {"endCapture", endCapture},              // (stream) => Outcome<GraphHandle>
-    {"launchGraph", launchGraph},            // (graph, stream) => Status
-    {"freeGraph", freeGraph},                // (graph) => Status
-    {"enqueueCopy", enqueueCopy},            // (stream, to, toOffset, from, fromOffset, bytes) => Status
-    {"enqueueFill", enqueueFill},            // (stream, buffer, byteOffset, bytes, value) => Status
-    {"enqueueUpload", enqueueUpload},        // (stream, buffer, byteOffset, host) => Status
-    {"enqueueDownload", enqueueDownload},    // (stream, host, buffer, byteOffset) => Status
-    {"enqueueBarrier", enqueueBarrier},      // (stream) => Status
-    {"enqueueHostCall", enqueueHostCall},    // (stream, call) => Status
+    {"lastError", lastError},                  // () => ErrorRecord
+    {"createLocalRanks", createLocalRanks},    // (config) => Promise<Outcome<RankHandle[]>>
+    {"joinRank", joinRank},                    // (config) => Promise<Outcome<RankHandle>>
+    {"abortRank", abortRank},                  // (rank, reason) => Status
+    {"disposeRank", disposeRank},              // (rank) => Promise<Outcome<void>>
+    {"poisonOf", poisonOf},                    // (rank) => ErrorRecord | undefined
+    {"deviceOf", deviceOf},                    // (rank) => DeviceInfo
+    {"factsOf", factsOf},                      // (rank) => Record<string, string>
+    {"splitRank", splitRank},                  // (rank, color, key) => Promise<Outcome<SplitRank | undefined>>
+    {"exchange", exchange},                    // (rank, topic, payload) => Promise<Outcome<Uint8Array[]>>
+    {"allocate", allocate},                    // (rank, bytes, kind) => Outcome<BufferHandle>
+    {"freeBuffer", freeBuffer},                // (buffer) => Status
+    {"bufferAddress", bufferAddress},          // (buffer) => bigint
+    {"mapBuffer", mapBuffer},                  // (buffer) => Outcome<HostView>
+    {"memoryUsage", memoryUsage},              // () => MemoryUsage
+    {"availableMemoryOf", availableMemoryOf},  // (rank) => Outcome<number>
+    {"registerWindow", registerWindow},        // (rank, buffer) => Promise<Outcome<WindowHandle>>
+    {"freeWindow", freeWindow},                // (window) => Status
+    {"createStream", createStream},            // (rank) => Outcome<StreamHandle>
+    {"freeStream", freeStream},                // (stream) => Status
+    {"queued", queued},                        // (stream) => number
+    {"synchronize", synchronize},              // (stream) => Promise<Outcome<void>>
+    {"createEvent", createEvent},              // (rank) => Outcome<EventHandle>
+    {"freeEvent", freeEvent},                  // (event) => Status
+    {"recordEvent", recordEvent},              // (event, stream) => Status
+    {"waitEvent", waitEvent},                  // (stream, event) => Status
+    {"queryEvent", queryEvent},                // (event) => Outcome<boolean>
+    {"synchronizeEvent", synchronizeEvent},    // (event) => Promise<Outcome<void>>
+    {"elapsedMs", elapsedMs},                  // (start, end) => Outcome<number>
+    {"beginCapture", beginCapture},            // (stream) => Status
+    {"endCapture", endCapture},                // (stream) => Outcome<GraphHandle>
+    {"launchGraph", launchGraph},              // (graph, stream) => Status
+    {"freeGraph", freeGraph},                  // (graph) => Status
+    {"enqueueCopy", enqueueCopy},              // (stream, to, toOffset, from, fromOffset, bytes) => Status
+    {"enqueueFill", enqueueFill},              // (stream, buffer, byteOffset, bytes, value) => Status
+    {"enqueueUpload", enqueueUpload},          // (stream, buffer, byteOffset, host) => Status
+    {"enqueueDownload", enqueueDownload},      // (stream, host, buffer, byteOffset) => Status
+    {"enqueueBarrier", enqueueBarrier},        // (stream) => Status
+    {"enqueueHostCall", enqueueHostCall},      // (stream, call) => Status
 };
 
 }  // namespace

@@ -42,6 +42,14 @@ Outcome<Handle> Runtime::allocate(Handle handle, std::int64_t bytes, MemoryKind 
   return addBuffer(rank, std::move(memory.value()));
 }
 
+Outcome<std::int64_t> Runtime::availableMemoryOf(Handle handle) const {
+  Outcome<Rank> found = handles_.find<RankState>(handle, "availableMemoryOf");
+  if (!found) return found.error();
+  const Outcome<MemoryRoom> room = memoryRoom(found.value()->device);
+  if (!room) return room.error();
+  return static_cast<std::int64_t>(room.value().free);
+}
+
 Handle Runtime::addBuffer(const Rank& rank, DeviceMemory memory) {
   auto buffer = std::make_shared<BufferState>();
   buffer->owner = rank;

@@ -13,16 +13,24 @@ namespace {
 constexpr std::size_t kLeastBytes = 256;
 
 Failure outOfMemory(int device, std::size_t bytes) {
-  std::size_t free = 0, total = 0;
   (void)cudaGetLastError();
-  (void)cudaMemGetInfo(&free, &total);
+  const Outcome<MemoryRoom> asked = memoryRoom(device);
+  const MemoryRoom room = asked ? asked.value() : MemoryRoom();
   return fail(ErrorCode::kOutOfMemory, "allocate",
               "GPU " + std::to_string(device) + " cannot give " + std::to_string(bytes) +
-                  " bytes: " + std::to_string(free) + " of " + std::to_string(total) + " are free")
-      .expecting(static_cast<std::int64_t>(free), static_cast<std::int64_t>(bytes));
+                  " bytes: " + std::to_string(room.free) + " of " + std::to_string(room.total) + " are free")
+      .expecting(static_cast<std::int64_t>(room.free), static_cast<std::int64_t>(bytes));
 }
 
 }  // namespace
+
+Outcome<MemoryRoom> memoryRoom(int device) {
+  const DeviceGuard guard(device);
+  MemoryRoom room;
+  const cudaError_t result = cudaMemGetInfo(&room.free, &room.total);
+  if (result != cudaSuccess) return cudaFailure(result, "memory", "what is free on GPU " + std::to_string(device));
+  return room;
+}
 
 Outcome<DeviceMemory> DeviceMemory::allocate(const NcclApi& api, int device, std::size_t bytes, MemoryKind kind) {
   const DeviceGuard guard(device);

@@ -16,6 +16,14 @@ enum class MemoryKind { kPlain, kSymmetric };
 // Who allocated memory: this runtime, other code of this process, another process.
 enum class MemoryOrigin { kOwn, kWrapped, kImported };
 
+struct MemoryRoom {
+  std::size_t free = 0;
+  std::size_t total = 0;
+};
+
+// Of `device`, all processes together. Waits for no kernel.
+Outcome<MemoryRoom> memoryRoom(int device);
+
 class DeviceMemory {
  public:
   DeviceMemory() = default;

@@ -126,6 +126,7 @@ class Runtime {
   Status freeBuffer(Handle buffer);
   Outcome<std::uint64_t> bufferAddress(Handle buffer) const;
   MemoryUsage memoryUsage() const;
+  Outcome<std::int64_t> availableMemoryOf(Handle rank) const;
 
   // foreign_memory.cc
   Outcome<Handle> wrapMemory(Handle rank, std::uint64_t address, std::int64_t bytes);

@@ -128,6 +128,8 @@ describe('ranks of one process', () => {
       assert.equal(runtime.factsOf(rank).ranks, '2');
       assert.match(runtime.factsOf(rank).gin, /^(none|proxy|gdaki|gpi)/);
       assert.deepEqual(runtime.factsOf(12345), {});
+      assert.ok(take(runtime.availableMemoryOf(rank)) > 0);
+      assert.equal(runtime.availableMemoryOf(12345).error.code, codes.invalidArgument);
     });
     const backend = addon.createBackend('0.0.0');
     const crowded = { ranks: 2, timeoutMs: 5000, workers: 0, sms: 100_000 };

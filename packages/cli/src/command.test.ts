@@ -194,9 +194,9 @@ describe('refit', () => {
     });
     expect(value.wireBytes).toBe(value.lowerBoundBytes);
     expect(value.digest).toMatch(/^[0-9a-f]{64}$/);
-    for (const name of ['planMs', 'loadMs', 'prepareMs', 'transferMs', 'checkMs', 'gigabytesPerSecond']) {
+    const phases = ['plan', 'load', 'prepare', 'pause', 'move', 'verify', 'stall', 'check'];
+    for (const name of [...phases.map((phase) => `${phase}Ms`), 'gigabytesPerSecond'])
       expect(value[name]).toBeGreaterThan(0);
-    }
     const html = await readFile(report, 'utf8');
     expect(html).toMatch(/^<!doctype html>/);
     expect(html).toContain('--from tp=4 --to tp=2,dp=2 --verify');
@@ -206,9 +206,21 @@ describe('refit', () => {
     const { code, stdout, stderr } = await run(['refit', '--checkpoint', join(folder, 'tiny'), ...sides]);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(stdout).toMatch(/^done .*B moved from tp=4 to tp=2,dp=2\n/);
-    expect(stdout).toMatch(/transfer +[\d.]+ (us|ms), [\d.]+ [kMG]B\/s/);
+    expect(stdout).toMatch(/move +[\d.]+ (us|ms), [\d.]+ [kMG]B\/s/);
+    expect(stdout).toMatch(/stall +[\d.]+ (us|ms) from pause to published/);
     expect(stdout).toContain('no (add --verify)');
     expect(stdout).toContain('embedded backend (no GPU backend is installed)');
+  });
+
+  it('repeats, and tells the median and the first', async () => {
+    const args = ['refit', '--checkpoint', checkpoint, ...sides, '--verify', '--repeat', '3'];
+    const { value } = await json(args);
+    expect(value).toMatchObject({ version: 3, verified: true });
+    const repeats = value.repeats as { stallMs: number }[];
+    expect(repeats.length).toBe(3);
+    expect(repeats.map(({ stallMs }) => stallMs)).toContain(value.stallMs);
+    const { stdout } = await run(args);
+    expect(stdout).toMatch(/stall .*median of 3; the first .* from pause to published/);
   });
 
   it('makes up values for a model, casts, and runs on the same ranks', async () => {

@@ -38,7 +38,7 @@ export function streamHandleOf(stream: Stream, owner: Communicator): StreamHandl
 
 export { dtypeCode } from './dtype/dtype.js';
 export { requireArray, requireFunction, requireObject, requireText } from './errors/require-kind.js';
-export { describe } from './mesh/require-integer.js';
+export { describe, requireInteger } from './mesh/require-integer.js';
 export { type ChannelEvents, type ChannelName, publish } from './observe/channels.js';
 export { nearestName } from './options/nearest-name.js';
 export { type OptionSpec, optionNames, optionTable } from './options/option-table.js';

@@ -42,6 +42,21 @@ export class Arguments {
     throw wrongValue(name, value, `an integer from ${min} to ${max}`);
   }
 
+  /** A list of numbers from 0 to 1023 and ranges of them: `0-3`, `0,2,4-7`. */
+  indices(name: string): readonly number[] | undefined {
+    const value = this.text(name);
+    if (value === undefined) return undefined;
+    const ranges = value.split(',').map((item) => /^(\d{1,4})(?:-(\d{1,4}))?$/.exec(item));
+    const indices = ranges.flatMap((range) => {
+      const [first, last] = [Number(range?.[1]), Number(range?.[2] ?? range?.[1])];
+      return first <= last && last < 1024
+        ? Array.from({ length: last - first + 1 }, (_, i) => first + i)
+        : [-1];
+    });
+    if (!indices.includes(-1)) return indices;
+    throw wrongValue(name, value, 'numbers and ranges from 0 to 1023, as in 0-3 or 0,2,4-7');
+  }
+
   /** A number of bytes: `4096`, `256KiB`, `64MiB`, `1GiB`, or with decimal units (`kB`, `MB`, `GB`). */
   bytes(name: string, min: number, max: number): number | undefined {
     const value = this.text(name);

@@ -20,6 +20,20 @@ export const refitCommand: Command = defineLeaf({
       description:
         'Hash what is sent and what arrives, and compare every destination byte with the source read again',
     },
+    repeat: {
+      type: 'string',
+      valueHint: 'N',
+      description:
+        'Publish the weights N times, as a trainer does at every step; times are medians, and the first',
+    },
+    sms: { type: 'string', valueHint: 'N', description: 'SMs of a GPU that each rank may use' },
+    'from-gpus': {
+      type: 'string',
+      valueHint: 'LIST',
+      description:
+        'GPUs of the source ranks in turn, as in 0-3 or 0,2; by default rank modulo number of GPUs',
+    },
+    'to-gpus': { type: 'string', valueHint: 'LIST', description: 'GPUs of the destination ranks in turn' },
     report: { type: 'string', valueHint: 'FILE.html', description: 'Write a report: one file, no network' },
   },
   examples: [
@@ -30,6 +44,10 @@ export const refitCommand: Command = defineLeaf({
     {
       what: 'Three layers of a named model with generated values, on the same ranks before and after',
       line: 'nccl-ext refit --model Qwen3-0.6B --layers 3 --from tp=4,pp=2 --to tp=8 --colocated',
+    },
+    {
+      what: 'From half of the GPUs to the other half, three times, values made and compared on the GPUs',
+      line: 'nccl-ext refit --backend cuda --model Qwen3-32B --from tp=4 --to tp=4 --from-gpus 0-3 --to-gpus 4-7 --verify --repeat 3',
     },
     {
       what: 'For a script: one JSON object',
@@ -49,11 +67,18 @@ async function runRefit(session: Session): Promise<Outcome> {
   if (report !== undefined)
     await requireOutput({ option: 'report', path: report, extension: '.html', inputs: modelFiles(args) });
   const { backendReason, ...backend } = readBackendInput(args, env);
+  const run = {
+    repeat: args.integer('repeat', 1, 1000),
+    sourceDevices: args.indices('from-gpus'),
+    destinationDevices: args.indices('to-gpus'),
+    sms: args.libraryNumber('sms', 'sms'),
+  };
   const input = await readModelInput(args);
   try {
     const result = await refit({
       ...input.request,
       ...backend,
+      ...run,
       verify: args.flag('verify'),
       signal,
       onProgress: (state) => progress.update(state),

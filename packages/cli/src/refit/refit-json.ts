@@ -15,9 +15,10 @@ export interface RefitFacts {
 }
 
 export function refitJson({ result, input, report }: RefitFacts): Record<string, unknown> {
-  const { plan, ...facts } = result;
+  const { plan, repeats, ...facts } = result;
   return {
     ...rounded(facts),
+    repeats: repeats.map(rounded),
     model: input.name,
     from: input.from,
     to: input.to,

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // What `nccl-ext refit` tells a person: what moved from where to where, how much, how fast, and how it was checked.
 
+import type { RefitResult, RefitTimes } from '@nccl-ext/m2n';
 import type { Style } from '../output/style.js';
 import { table } from '../output/table.js';
 import { bytesText, countText, rateText, ratioText, timeText } from '../output/units.js';
 import type { RefitFacts } from './refit-json.js';
 
 export function refitText({ result, input, report, backendReason }: RefitFacts, style: Style): string {
-  const { wireBytes, lowerBoundBytes, localBytes, parameterBytes, planMs, loadMs, transferMs, checkMs } =
-    result;
+  const { wireBytes, lowerBoundBytes, localBytes, parameterBytes } = result;
   const against =
     lowerBoundBytes === 0
       ? 'nothing has to travel'
@@ -23,10 +23,8 @@ export function refitText({ result, input, report, backendReason }: RefitFacts, 
     ['ranks', `${countText(result.ranks, 'rank')} on the ${result.backend} backend (${backendReason})`],
     ['wire', `${bytesText(wireBytes)} from one rank to another${way} (${against})`],
     ['local', `${bytesText(localBytes)} copied within ranks`],
-    ['plan', timeText(planMs)],
-    ['load', timeText(loadMs)],
-    ['transfer', `${timeText(transferMs)}, ${style.bold(rateText(result.gigabytesPerSecond))}`],
-    ['verified', verified(result.verified, checkMs, style)],
+    ...timeRows(result, style),
+    ['verified', verified(result, style)],
     ['weights', `version ${result.version} on every rank`],
   ];
   if (report !== undefined) rows.push(['report', report]);
@@ -36,7 +34,27 @@ export function refitText({ result, input, report, backendReason }: RefitFacts, 
   )}`;
 }
 
-function verified(done: boolean, checkMs: number, style: Style): string {
-  if (!done) return style.yellow('no (add --verify)');
-  return `${style.green('yes')}: hashes of what was sent and what arrived, then every destination byte against the source read again (${timeText(checkMs)})`;
+/** Times of the phases; of several repeats the median, and the first, which has what only a first one costs. */
+function timeRows(result: RefitResult, style: Style): string[][] {
+  const { repeats, planMs, loadMs, prepareMs } = result;
+  const text = (step: keyof RefitTimes): string => {
+    const median = timeText(result[step]);
+    return repeats.length === 1
+      ? median
+      : `${median} (median of ${repeats.length}; the first ${timeText(repeats[0]![step])})`;
+  };
+  return [
+    ['plan', timeText(planMs)],
+    ['load', timeText(loadMs)],
+    ['prepare', timeText(prepareMs)],
+    ['pause', text('pauseMs')],
+    ['move', `${text('moveMs')}, ${style.bold(rateText(result.gigabytesPerSecond))}`],
+    ['publish', timeText(result.verifyMs + result.resumeMs)],
+    ['stall', `${text('stallMs')} from pause to published`],
+  ];
+}
+
+function verified({ verified, checkMs }: RefitResult, style: Style): string {
+  if (!verified) return style.yellow('no (add --verify)');
+  return `${style.green('yes')}: hashes of what was sent and what arrived, then every destination byte against its source's value (${timeText(checkMs)})`;
 }

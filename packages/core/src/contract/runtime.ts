@@ -177,6 +177,8 @@ export interface RuntimeSpi {
   /** Host view of device memory where there is one (embedded); ERR_UNSUPPORTED elsewhere. */
   mapBuffer(buffer: BufferHandle): Outcome<HostView>;
   memoryUsage(): MemoryUsage;
+  /** Bytes that are free on the rank's device now, whoever may take them next; on the embedded backend those of this machine. */
+  availableMemoryOf(rank: RankHandle): Outcome<number>;
   /** Collective: the i-th window of each rank form one window object. Sizes may differ between ranks. */
   registerWindow(rank: RankHandle, buffer: BufferHandle): Promise<Outcome<WindowHandle>>;
   /** ERR_BUSY while queued work or a graph uses its buffer: kernels may still read the table of peers. */

@@ -29,7 +29,13 @@ export interface ChannelEvents {
     readonly version: number | string;
     /** Bytes that this rank wrote. */
     readonly writtenBytes: number;
-    readonly transferMs: number;
+    /** How long the steps took on this rank: `PublishTimes` of @nccl-ext/m2n. */
+    readonly agreeMs: number;
+    readonly pauseMs: number;
+    readonly moveMs: number;
+    readonly verifyMs: number;
+    readonly resumeMs: number;
+    readonly stallMs: number;
   };
   'rank.error': { readonly rank: number; readonly error: NcclExtError };
 }

@@ -68,6 +68,11 @@ export class Communicator extends Resource {
     return this.#backend.runtime.deviceOf(this.handle);
   }
 
+  /** Bytes that are free on this rank's GPU now; other ranks and processes take from the same. On the embedded backend those of this machine. */
+  get availableMemory(): number {
+    return unwrap(this.#backend.runtime.availableMemoryOf(this.handle));
+  }
+
   /** What the backend's communicator can do, in its own words; empty on the embedded backend. For people and `doctor`. */
   get facts(): Readonly<Record<string, string>> {
     return this.#backend.runtime.factsOf(this.handle);

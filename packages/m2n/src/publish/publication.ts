@@ -4,6 +4,7 @@
 import { type Communicator, NcclExtError, Stream } from '@nccl-ext/core';
 import { describe, publish as emit, requireObject } from '@nccl-ext/core/extend';
 import { Transfer } from '../transfer/transfer.js';
+import { type PublishTimes, StepClock } from './publish-times.js';
 import { type StepOutcome, type StepReport, settleStep } from './settle-step.js';
 
 /**
@@ -69,12 +70,12 @@ export class Publication {
   }
 
   /**
-   * Collective: moves a new version and sets it on every rank, or on none.
+   * Collective: moves a new version and sets it on every rank, or on none; resolves to how long the steps took here.
    *
    * @throws ERR_INVALID_STATE while another publish runs. ERR_DISAGREEMENT when versions or plans differ. Any error of `pause` or the
    * transfer; `state` then says whether the old version still serves (`published`, `idle`) or the destination is `torn`.
    */
-  async publish(options: PublishOptions): Promise<void> {
+  async publish(options: PublishOptions): Promise<PublishTimes> {
     if (this.#running) {
       throw new NcclExtError('ERR_INVALID_STATE', 'This publication already runs.', {
         help: 'Await the publish in progress first.',
@@ -82,28 +83,36 @@ export class Publication {
     }
     requireOptions(options);
     this.#running = true;
-    const began = performance.now();
+    const clock = new StepClock();
     const wasTorn = this.#state === 'torn';
     const { communicator } = options.transfer;
     try {
-      await this.#admitAndPause(communicator, options, wasTorn);
-      await this.#move(communicator, options, wasTorn);
+      await this.#admitAndPause(communicator, options, wasTorn, clock);
+      await this.#move(communicator, options, wasTorn, clock);
       this.#state = 'published';
       this.#version = options.version;
       await options.resume?.(options.version);
+      clock.end();
+      const { times } = clock;
       emit('refit.published', () => ({
         version: options.version,
         rank: communicator.rank,
         writtenBytes: options.transfer.progress.bytesPerExecution,
-        transferMs: performance.now() - began,
+        ...times,
       }));
+      return times;
     } finally {
       this.#running = false;
     }
   }
 
   /** Up to here nothing has moved: any failure leaves things as they were. */
-  async #admitAndPause(communicator: Communicator, options: PublishOptions, wasTorn: boolean): Promise<void> {
+  async #admitAndPause(
+    communicator: Communicator,
+    options: PublishOptions,
+    wasTorn: boolean,
+    clock: StepClock,
+  ): Promise<void> {
     const before = this.#state;
     try {
       await communicator.agree('publish', { version: options.version, plan: options.transfer.plan.digest });
@@ -112,6 +121,7 @@ export class Publication {
       this.#state = before;
       throw error;
     }
+    clock.end();
     const pausing = outcomeOf(
       async () => options.pause?.(),
       () => false,
@@ -119,6 +129,7 @@ export class Publication {
     try {
       await settled('publish pause', settleStep(communicator, 'publish pause', pausing), pausing);
       this.#state = 'paused';
+      clock.end();
     } catch (error) {
       this.#state = before;
       if (!wasTorn) await options.resume?.(this.#version);
@@ -126,7 +137,12 @@ export class Publication {
     }
   }
 
-  async #move(communicator: Communicator, options: PublishOptions, wasTorn: boolean): Promise<void> {
+  async #move(
+    communicator: Communicator,
+    options: PublishOptions,
+    wasTorn: boolean,
+    clock: StepClock,
+  ): Promise<void> {
     const { transfer, stream } = options;
     const writtenBefore = transfer.progress.writtenBytes;
     this.#state = 'moving';
@@ -134,6 +150,7 @@ export class Publication {
       async () => {
         transfer.enqueue(stream);
         await stream.synchronize();
+        clock.end();
       },
       () => transfer.progress.writtenBytes > writtenBefore,
     );
@@ -141,6 +158,7 @@ export class Publication {
     try {
       await settled('publish move', settling, moving);
       this.#state = 'verified';
+      clock.end();
     } catch (error) {
       // Where other ranks could not be heard, they may have written.
       const reports = await settling.catch(() => undefined);

@@ -7,6 +7,7 @@ import { describe, expect, it } from 'vitest';
 import { createPlan } from '../plan/create-plan.js';
 import { patternOf } from '../plan/pattern-of-layout.js';
 import { checkDestinations } from './check-destinations.js';
+import { hostAccess } from './host-access.js';
 import { loadSources } from './load-sources.js';
 import { allocateStorages } from './storage-arena.js';
 import { syntheticValues } from './values.js';
@@ -30,8 +31,9 @@ describe('checkDestinations', () => {
       try {
         const comm = world.ranks[1]!;
         const arena = allocateStorages(comm, plan.destinationTensorsOf(1));
-        await loadSources(arena, values, nothing, undefined);
-        const check = () => checkDestinations(1, arena, values, () => 'f32', nothing, undefined);
+        const access = hostAccess(comm.createStream());
+        await loadSources(arena, access, values, nothing, undefined);
+        const check = () => checkDestinations(1, arena, access, values, () => 'f32', nothing, undefined);
         await check();
         const bytes = arena.buffer!.view('u8');
         for (let row = 0; row < 6; row++) {

@@ -2,7 +2,8 @@
 // Compares what arrived on a rank with slices read from the values again, cast independently: no planner, no moves.
 
 import { castArray, type DType, dtypeBytes, NcclExtError } from '@nccl-ext/core';
-import { denseRows, type PartPiece, partPieces } from './part-pieces.js';
+import type { HostAccess } from './host-access.js';
+import { denseRows, type PartPiece, partPieces, pieceRange } from './part-pieces.js';
 import type { StorageArena } from './storage-arena.js';
 import type { ValueSource } from './values.js';
 
@@ -13,7 +14,8 @@ import type { ValueSource } from './values.js';
  */
 export async function checkDestinations(
   rank: number,
-  arena: StorageArena,
+  arena: Pick<StorageArena, 'held' | 'bindings'>,
+  access: HostAccess,
   values: ValueSource,
   sourceDType: (tensor: number) => DType,
   onBytes: (bytes: number) => void,
@@ -25,9 +27,11 @@ export async function checkDestinations(
       for (const piece of partPieces(part, dtype)) {
         signal?.throwIfAborted();
         const expected = await expectedBytes(name, piece, values, sourceDType(tensor), dtype);
+        const all = await access.read(buffer, pieceRange(piece, dtype, base));
         let at = 0;
         for (const row of denseRows(piece, dtype)) {
-          const seen = buffer.view('u8', base + row.byteOffset, row.bytes);
+          const first = row.byteOffset - piece.byteOffset;
+          const seen = all.subarray(first, first + row.bytes);
           const wanted = expected.subarray(at, at + row.bytes);
           if (Buffer.compare(seen, wanted) !== 0)
             throw difference(rank, name, storage, dtype, at, wanted, seen);

@@ -3,9 +3,10 @@
 
 import { type DimRuns, type DType, dtypeBytes } from '@nccl-ext/core';
 import type { Part } from '../plan/side-pattern.js';
+import type { ByteRange } from './host-access.js';
 import { subRuns } from './sub-runs.js';
 
-/** At most about this many bytes of a tensor are in flight at once. */
+/** At most about this many bytes of a storage are in flight at once, gaps between rows included. */
 const pieceBytes: number = 32 * 1024 * 1024;
 
 /** A range of the first dimension of a part. */
@@ -26,7 +27,8 @@ export function* partPieces(part: Part, dtype: DType): Generator<PartPiece> {
   if (elements === 0) return;
   const [rows = 1] = extents;
   const rowElements = elements / rows;
-  const step = Math.max(1, Math.floor(pieceBytes / (rowElements * dtypeBytes(dtype))));
+  const rowBytes = Math.max(rowElements * dtypeBytes(dtype), byteStrides[0] ?? 0);
+  const step = Math.max(1, Math.floor(pieceBytes / rowBytes));
   if (rows <= step) {
     yield { dims, elements, byteOffset, byteStrides };
     return;
@@ -40,6 +42,16 @@ export function* partPieces(part: Part, dtype: DType): Generator<PartPiece> {
       byteStrides,
     };
   }
+}
+
+/** The bytes from the first to the last one of a piece, in a storage that starts at byte `base` of its buffer. */
+export function pieceRange(piece: PartPiece, dtype: DType, base: number): ByteRange {
+  const reach = (last: number, { extent }: DimRuns, d: number): number =>
+    last + (extent - 1) * piece.byteStrides[d]!;
+  return {
+    byteOffset: base + piece.byteOffset,
+    bytes: piece.dims.reduce(reach, dtypeBytes(dtype)),
+  };
 }
 
 /** Whether the piece's bytes lie densely, row-major. */

@@ -3,8 +3,9 @@
 
 import type { BackendInfo } from '@nccl-ext/core';
 import type { TransferPlan } from '../plan/transfer-plan.js';
+import type { PublishTimes } from '../publish/publish-times.js';
 
-/** The phases, in order; `check` runs with `verify` only. */
+/** The phases, in order; `check` runs with `verify` only. `move` and `check` come once per repeat. */
 export type RefitPhase = 'plan' | 'load' | 'move' | 'check';
 
 /** Bytes done of a phase over all ranks. */
@@ -14,30 +15,39 @@ export interface RefitProgress {
   readonly totalBytes: number;
 }
 
-/** Times are milliseconds, sizes bytes. */
-export interface RefitResult {
+/** What one refit of prepared weights took: each step on its slowest rank, in milliseconds. */
+export interface RefitTimes extends PublishTimes {
+  /** Comparing every destination byte with its source, after the new version is served; 0 without `verify`. */
+  readonly checkMs: number;
+}
+
+/** Times are milliseconds, sizes bytes. Those of {@link RefitTimes} are medians over all repeats. */
+export interface RefitResult extends RefitTimes {
   readonly ok: true;
   /** Global tensors. */
   readonly tensors: number;
   /** Bytes of all parameters, each once, in the destination's dtypes. */
   readonly parameterBytes: number;
-  /** Bytes that moved between different ranks. */
+  /** Bytes that moved between different ranks, in one repeat. */
   readonly wireBytes: number;
   /** Bytes that ranks copied to themselves. */
   readonly localBytes: number;
   readonly lowerBoundBytes: number;
   readonly planMs: number;
+  /** Allocation of all shards and their values. */
   readonly loadMs: number;
   readonly prepareMs: number;
-  /** From the first grant to the last arrival on the slowest rank; hashing included when verified. */
-  readonly transferMs: number;
-  readonly checkMs: number;
-  /** (wireBytes + localBytes) / transferMs, in 1e9 bytes per second. */
+  /** One entry per repeat, in order: the first one has what only a first execution costs. */
+  readonly repeats: readonly RefitTimes[];
+  /** (wireBytes + localBytes) / moveMs, in 1e9 bytes per second. */
   readonly gigabytesPerSecond: number;
-  /** Whether hashes of what arrived and every destination byte were compared. */
+  /** Whether hashes of what arrived and every destination byte were compared, in every repeat. */
   readonly verified: boolean;
   readonly backend: BackendInfo['name'];
   readonly ranks: number;
+  /** Device of each rank, by rank. */
+  readonly devices: readonly number[];
+  /** Of the last repeat. */
   readonly version: number | string;
   /** Where the values came from. */
   readonly values: string;

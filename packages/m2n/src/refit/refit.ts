@@ -2,7 +2,7 @@
 // A whole model from one parallelism to another, in one call.
 
 import type { LocalWorldOptions } from '@nccl-ext/core';
-import { requireObject } from '@nccl-ext/core/extend';
+import { requireInteger, requireObject } from '@nccl-ext/core/extend';
 import { createPlan } from '../plan/create-plan.js';
 import type { TransferPlan } from '../plan/transfer-plan.js';
 import type { Checkpoint } from '../safetensors/open-checkpoint.js';
@@ -10,6 +10,7 @@ import { executeRefit } from './execute-refit.js';
 import { planTopology } from './plan-topology.js';
 import { type RefitLayouts, type RefitSides, refitLayouts } from './refit-layouts.js';
 import type { RefitProgress, RefitResult } from './refit-result.js';
+import { type SideDevices, sideDevices } from './side-devices.js';
 import { checkpointValues, syntheticValues } from './values.js';
 
 /** What {@link planRefit} takes. */
@@ -19,12 +20,14 @@ export interface PlanRefitRequest extends RefitSides {
 }
 
 /** What {@link refit} takes: the model and both sides, and how to run. */
-export interface RefitRequest extends RefitSides, Omit<LocalWorldOptions, 'ranks'> {
+export interface RefitRequest extends RefitSides, SideDevices, Omit<LocalWorldOptions, 'ranks'> {
   /** Where the values come from; without one they are made up, different for every element. */
   readonly checkpoint?: Checkpoint | undefined;
   /** Hash what is sent and what arrived, and compare every destination byte with the values read again. Default false. */
   readonly verify?: boolean | undefined;
-  /** The version that ranks serve afterwards; default 1. */
+  /** Publish this often, 1 to 1000, as a trainer does that refits at every step: a first refit has costs of its own. Default 1. */
+  readonly repeat?: number | undefined;
+  /** The version that ranks serve afterwards, each repeat a later one; default 1. */
   readonly version?: number | string | undefined;
   readonly onProgress?: ((progress: RefitProgress) => void) | undefined;
 }
@@ -59,10 +62,14 @@ export async function refit(request: RefitRequest): Promise<RefitResult> {
     cast,
     checkpoint,
     verify = false,
+    repeat = 1,
     version = 1,
+    sourceDevices,
+    destinationDevices,
     ...run
   } = request;
-  const { tensors, worldSize } = await refitLayouts({
+  requireInteger('ERR_INVALID_ARGUMENT', 'repeat', repeat, 1, 1000);
+  const layouts = await refitLayouts({
     model,
     rules,
     from,
@@ -72,9 +79,11 @@ export async function refit(request: RefitRequest): Promise<RefitResult> {
     colocated,
     cast,
   });
+  const { tensors, worldSize } = layouts;
   const values =
     checkpoint === undefined ? syntheticValues(sourceShapes(tensors)) : checkpointValues(checkpoint);
-  return executeRefit({ ...run, tensors, worldSize, values, verify, version });
+  const devices = sideDevices(layouts, { sourceDevices, destinationDevices }) ?? run.devices;
+  return executeRefit({ ...run, devices, tensors, worldSize, values, verify, repeat, version });
 }
 
 /** A plan without data, at any scale. */

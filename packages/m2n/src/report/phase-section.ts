@@ -10,7 +10,17 @@ export function phaseSection(result: RefitResult): Html {
     { name: 'plan', ms: result.planMs, what: 'who sends what' },
     { name: 'load', ms: result.loadMs, what: 'values into the source layout' },
     { name: 'prepare', ms: result.prepareMs, what: 'agree, bind memory, check bounds' },
-    { name: 'transfer', ms: result.transferMs, what: 'the move itself' },
+    { name: 'pause', ms: result.agreeMs + result.pauseMs, what: 'every rank agrees and stops serving' },
+    {
+      name: 'move',
+      ms: result.moveMs,
+      what: result.verified ? 'all bytes, hashed at both ends' : 'all bytes',
+    },
+    {
+      name: 'publish',
+      ms: result.verifyMs + result.resumeMs,
+      what: 'every rank has it all and serves again',
+    },
     { name: 'check', ms: result.verified ? result.checkMs : 0, what: 'every destination against its source' },
   ].filter(({ ms }) => ms > 0);
   const total = phases.reduce((sum, { ms }) => sum + ms, 0);

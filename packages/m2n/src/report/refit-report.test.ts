@@ -20,6 +20,16 @@ const plan = createPlan({
   })),
 });
 
+const times = {
+  agreeMs: 1,
+  pauseMs: 2,
+  moveMs: 12.34,
+  verifyMs: 3,
+  resumeMs: 1,
+  stallMs: 18.34,
+  checkMs: 30,
+};
+
 const result: RefitResult = {
   ok: true,
   tensors: 2,
@@ -30,12 +40,13 @@ const result: RefitResult = {
   planMs: 1.5,
   loadMs: 20,
   prepareMs: 2,
-  transferMs: 12.34,
-  checkMs: 30,
+  ...times,
+  repeats: [{ ...times, stallMs: 99 }, times, times],
   gigabytesPerSecond: 4.567,
   verified: true,
   backend: 'embedded',
   ranks: plan.worldSize,
+  devices: Array(plan.worldSize).fill(0),
   version: 7,
   values: hostile,
   plan,
@@ -71,6 +82,8 @@ describe('refitReport', () => {
     for (const text of [
       '4.57 GB/s',
       '12.3 ms',
+      '18.3 ms',
+      'median of 3, the first 99.0 ms',
       bytesText(16_384),
       'verified',
       plan.digest,

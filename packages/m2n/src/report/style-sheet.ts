@@ -45,7 +45,7 @@ section:not(.tiles):not(.sides), .card, .tile { background: var(--card); border:
 section > .note { margin-top: 12px; }
 .phases { display: flex; height: 26px; border-radius: 7px; overflow: hidden; gap: 2px; background: var(--card); }
 .phases span { flex-basis: 3px; flex-shrink: 0; }
-.p-plan { background: var(--c1); } .p-load { background: var(--c2); } .p-prepare { background: var(--c3); } .p-transfer { background: var(--c4); } .p-check { background: var(--c5); }
+.p-plan { background: var(--c1); } .p-load { background: var(--c2); } .p-prepare { background: var(--c3); } .p-pause { background: var(--warn); } .p-move { background: var(--c4); } .p-publish { background: var(--good); } .p-check { background: var(--c5); }
 .legend { list-style: none; display: flex; flex-wrap: wrap; gap: 4px 22px; margin-top: 12px; }
 .legend i { display: inline-block; width: 11px; height: 11px; border-radius: 3px; margin-right: 7px; }
 .sides { display: grid; grid-template-columns: minmax(0, 1fr) auto minmax(0, 1fr); gap: 14px; align-items: center; }

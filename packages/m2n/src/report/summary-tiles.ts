@@ -15,7 +15,8 @@ export function summaryTiles(result: RefitResult): Html {
 ${tile('Tensors', formatCount(result.tensors), `${formatBytes(result.parameterBytes)} of parameters`)}
 ${tile('On the wire', formatBytes(wireBytes), bound)}
 ${tile('Within ranks', formatBytes(result.localBytes), 'copied without leaving a rank')}
-${tile('Throughput', formatRate(result.gigabytesPerSecond), `${formatMilliseconds(result.transferMs)} from first grant to last arrival`)}
+${tile('Throughput', formatRate(result.gigabytesPerSecond), `${formatMilliseconds(result.moveMs)} from first grant to last arrival`)}
+${tile('Stall', formatMilliseconds(result.stallMs), stallNote(result))}
 ${tile('Ranks', formatCount(result.ranks), `${result.backend} backend`)}
 ${
   result.verified
@@ -28,6 +29,12 @@ ${
     : tile('Verified', 'no', 'run again with --verify', 'warn')
 }
 </section>`;
+}
+
+/** A first refit costs more than those after it. */
+function stallNote({ repeats }: RefitResult): string {
+  if (repeats.length < 2) return 'no rank served, from pause to published';
+  return `from pause to published; median of ${repeats.length}, the first ${formatMilliseconds(repeats[0]!.stallMs)}`;
 }
 
 function tile(name: string, value: string, note: string, kind = ''): Html {

@@ -27,6 +27,13 @@ describe('buffers', () => {
     });
   });
 
+  it('come from what this machine has free', async () => {
+    await inWorld(1, {}, async ({ runtime, ranks }) => {
+      expect(value(runtime.availableMemoryOf(ranks[0]!))).toBeGreaterThan(0);
+      expect(error(runtime.availableMemoryOf(12_345)).code).toBe(code('ERR_INVALID_ARGUMENT'));
+    });
+  });
+
   it('have addresses that never overlap while they live', async () => {
     await inWorld(2, {}, async ({ runtime, ranks }) => {
       const ranges = Array.from({ length: 50 }, (_, i) => {

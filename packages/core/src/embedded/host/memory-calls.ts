@@ -15,6 +15,7 @@ type MemoryCalls = Pick<
   | 'bufferAddress'
   | 'mapBuffer'
   | 'memoryUsage'
+  | 'availableMemoryOf'
   | 'registerWindow'
   | 'freeWindow'
   | 'windowPeers'
@@ -96,6 +97,11 @@ export function memoryCalls(state: BackendState): MemoryCalls {
     memoryUsage() {
       for (const world of state.worlds) world.crew.sweep();
       return { allocatedBytes: state.allocatedBytes, reservedBytes: state.arena.reservedBytes };
+    },
+
+    availableMemoryOf(handle) {
+      const rank = state.rank(handle, 'availableMemoryOf');
+      return isError(rank) ? failed(rank) : succeeded(process.availableMemory());
     },
 
     async registerWindow(handle, bufferHandle) {

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Publishes one version on every rank of this process, and tells how far the bytes are.
+
+import { publish } from '@nccl-ext/core/extend';
+import { Publication } from '../publish/publication.js';
+import type { PublishTimes } from '../publish/publish-times.js';
+import type { Transfer } from '../transfer/transfer.js';
+import type { ProgressMeter } from './progress-meter.js';
+import type { RankMemory } from './rank-memory.js';
+import { slowest } from './refit-times.js';
+
+/** A rank whose weights can be replaced as often as there are new ones. */
+export interface ServingRank extends RankMemory {
+  readonly transfer: Transfer;
+  readonly publication: Publication;
+}
+
+/** How often progress is asked for, in milliseconds. */
+const interval = 100;
+
+/** Each step's time on the slowest rank. */
+export async function publishRanks(
+  ranks: readonly ServingRank[],
+  version: number | string,
+  meter: ProgressMeter,
+): Promise<PublishTimes> {
+  const total = sum(ranks.map(({ transfer }) => transfer.progress.bytesPerExecution));
+  const written = (): number => sum(ranks.map(({ transfer }) => transfer.progress.writtenBytes));
+  const before = written();
+  meter.begin('move', total);
+  const poll = setInterval(() => {
+    const bytes = written() - before;
+    meter.set(bytes);
+    publish('refit.progress', () => ({ bytes, totalBytes: total }));
+  }, interval);
+  try {
+    const times = await Promise.all(
+      ranks.map(({ publication, transfer, stream }) => publication.publish({ transfer, stream, version })),
+    );
+    meter.end();
+    return slowest(times);
+  } finally {
+    clearInterval(poll);
+  }
+}
+
+/** A new publication of the weights that `transfer` writes. */
+export function serving(rank: RankMemory, transfer: Transfer): ServingRank {
+  return { ...rank, transfer, publication: new Publication() };
+}
+
+function sum(values: readonly number[]): number {
+  return values.reduce((total, value) => total + value, 0);
+}

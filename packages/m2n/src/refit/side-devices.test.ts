@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Each side's ranks go round over that side's devices, and nothing is guessed where that cannot be.
+
+import { layout, mesh, shard } from '@nccl-ext/core';
+import { describe, expect, it } from 'vitest';
+import { patternOf } from '../plan/pattern-of-layout.js';
+import type { RefitLayouts } from './refit-layouts.js';
+import { sideDevices } from './side-devices.js';
+
+/** Ranks 0 to 3 hold the source, `count` ranks from `startRank` on the destination. */
+function layouts(startRank: number, count: number): RefitLayouts {
+  const held = (ranks: number, first: number) => [
+    {
+      storage: 'w',
+      pattern: patternOf(
+        layout({
+          shape: [64],
+          dtype: 'f32',
+          mesh: mesh({ tp: ranks }, { startRank: first }),
+          placements: [shard(0)],
+        }),
+      ),
+    },
+  ];
+  return {
+    tensors: [{ name: 'w', source: held(4, 0), destination: held(count, startRank) }],
+    worldSize: startRank + count,
+  };
+}
+
+describe('sideDevices', () => {
+  it('is undefined where nobody asked', () => {
+    expect(sideDevices(layouts(4, 4), {})).toBeUndefined();
+  });
+
+  it('goes round on each side by itself, and puts ranks that hold nothing anywhere', () => {
+    const asked = { sourceDevices: [0, 1], destinationDevices: [2, 3, 4] };
+    expect(sideDevices(layouts(5, 4), asked)).toEqual([0, 1, 0, 1, 0, 2, 3, 4, 2]);
+  });
+
+  it('refuses one list alone, an empty one, and ranks on both sides', () => {
+    const refused = [
+      () => sideDevices(layouts(4, 4), { sourceDevices: [0] }),
+      () => sideDevices(layouts(4, 4), { sourceDevices: [0], destinationDevices: [] }),
+      () => sideDevices(layouts(2, 4), { sourceDevices: [0], destinationDevices: [1] }),
+    ];
+    for (const attempt of refused)
+      expect(attempt).toThrow(
+        expect.objectContaining({ code: 'ERR_INVALID_ARGUMENT', field: 'destinationDevices' }),
+      );
+  });
+});
