@@ -66,7 +66,7 @@ export type { PlanRefitRequest, RefitRequest } from './refit/refit.js';
 export { planRefit, refit } from './refit/refit.js';
 export type { RefitLayouts, RefitSides, SideInput } from './refit/refit-layouts.js';
 export type { RefitPhase, RefitProgress, RefitResult, RefitTimes } from './refit/refit-result.js';
-export type { SideDevices } from './refit/side-devices.js';
+export type { SidePlacement } from './refit/side-placement.js';
 export type { ReportContext } from './report/refit-report.js';
 export { refitReport } from './report/refit-report.js';
 export { builtInRules } from './rules/built-in-rules.js';

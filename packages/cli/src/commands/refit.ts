@@ -4,6 +4,7 @@
 import { refit, refitReport } from '@nccl-ext/m2n';
 import { backendArguments, readBackendInput } from '../arguments/backend-arguments.js';
 import { modelArguments, modelFiles, modelUsage, readModelInput } from '../arguments/model-arguments.js';
+import { smsOf } from '../arguments/sms-argument.js';
 import { type Command, defineLeaf, type Outcome, type Session } from '../command.js';
 import { requireOutput, writeWhole } from '../output/write-file.js';
 import { refitJson } from '../refit/refit-json.js';
@@ -26,7 +27,11 @@ export const refitCommand: Command = defineLeaf({
       description:
         'Publish the weights N times, as a trainer does at every step; times are medians, and the first',
     },
-    sms: { type: 'string', valueHint: 'N', description: 'SMs of a GPU that each rank may use' },
+    sms: {
+      type: 'string',
+      valueHint: 'N',
+      description: 'SMs of a GPU that each rank may use, or of sources and destinations, as in 28,4',
+    },
     'from-gpus': {
       type: 'string',
       valueHint: 'LIST',
@@ -67,11 +72,14 @@ async function runRefit(session: Session): Promise<Outcome> {
   if (report !== undefined)
     await requireOutput({ option: 'report', path: report, extension: '.html', inputs: modelFiles(args) });
   const { backendReason, ...backend } = readBackendInput(args, env);
+  const asked = args.text('sms');
+  const sms = asked === undefined ? undefined : smsOf('sms', asked, ',');
   const run = {
     repeat: args.integer('repeat', 1, 1000),
     sourceDevices: args.indices('from-gpus'),
     destinationDevices: args.indices('to-gpus'),
-    sms: args.libraryNumber('sms', 'sms'),
+    sourceSms: sms?.senders,
+    destinationSms: sms?.receivers,
   };
   const input = await readModelInput(args);
   try {

@@ -10,7 +10,7 @@ import { executeRefit } from './execute-refit.js';
 import { planTopology } from './plan-topology.js';
 import { type RefitLayouts, type RefitSides, refitLayouts } from './refit-layouts.js';
 import type { RefitProgress, RefitResult } from './refit-result.js';
-import { type SideDevices, sideDevices } from './side-devices.js';
+import { placeSides, type SidePlacement } from './side-placement.js';
 import { checkpointValues, syntheticValues } from './values.js';
 
 /** What {@link planRefit} takes. */
@@ -20,7 +20,7 @@ export interface PlanRefitRequest extends RefitSides {
 }
 
 /** What {@link refit} takes: the model and both sides, and how to run. */
-export interface RefitRequest extends RefitSides, SideDevices, Omit<LocalWorldOptions, 'ranks'> {
+export interface RefitRequest extends RefitSides, SidePlacement, Omit<LocalWorldOptions, 'ranks'> {
   /** Where the values come from; without one they are made up, different for every element. */
   readonly checkpoint?: Checkpoint | undefined;
   /** Hash what is sent and what arrived, and compare every destination byte with the values read again. Default false. */
@@ -66,6 +66,8 @@ export async function refit(request: RefitRequest): Promise<RefitResult> {
     version = 1,
     sourceDevices,
     destinationDevices,
+    sourceSms,
+    destinationSms,
     ...run
   } = request;
   requireInteger('ERR_INVALID_ARGUMENT', 'repeat', repeat, 1, 1000);
@@ -82,8 +84,8 @@ export async function refit(request: RefitRequest): Promise<RefitResult> {
   const { tensors, worldSize } = layouts;
   const values =
     checkpoint === undefined ? syntheticValues(sourceShapes(tensors)) : checkpointValues(checkpoint);
-  const devices = sideDevices(layouts, { sourceDevices, destinationDevices }) ?? run.devices;
-  return executeRefit({ ...run, devices, tensors, worldSize, values, verify, repeat, version });
+  const placement = placeSides(layouts, { sourceDevices, destinationDevices, sourceSms, destinationSms });
+  return executeRefit({ ...run, ...placement, tensors, worldSize, values, verify, repeat, version });
 }
 
 /** A plan without data, at any scale. */

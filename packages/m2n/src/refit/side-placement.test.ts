@@ -5,7 +5,7 @@ import { layout, mesh, shard } from '@nccl-ext/core';
 import { describe, expect, it } from 'vitest';
 import { patternOf } from '../plan/pattern-of-layout.js';
 import type { RefitLayouts } from './refit-layouts.js';
-import { sideDevices } from './side-devices.js';
+import { placeSides } from './side-placement.js';
 
 /** Ranks 0 to 3 hold the source, `count` ranks from `startRank` on the destination. */
 function layouts(startRank: number, count: number): RefitLayouts {
@@ -28,25 +28,34 @@ function layouts(startRank: number, count: number): RefitLayouts {
   };
 }
 
-describe('sideDevices', () => {
-  it('is undefined where nobody asked', () => {
-    expect(sideDevices(layouts(4, 4), {})).toBeUndefined();
+describe('placeSides', () => {
+  it('is empty where nobody asked', () => {
+    expect(placeSides(layouts(4, 4), {})).toEqual({});
   });
 
   it('goes round on each side by itself, and puts ranks that hold nothing anywhere', () => {
     const asked = { sourceDevices: [0, 1], destinationDevices: [2, 3, 4] };
-    expect(sideDevices(layouts(5, 4), asked)).toEqual([0, 1, 0, 1, 0, 2, 3, 4, 2]);
+    expect(placeSides(layouts(5, 4), asked)).toEqual({ devices: [0, 1, 0, 1, 0, 2, 3, 4, 2] });
+  });
+
+  it('gives ranks on both sides the SMs of a source', () => {
+    const asked = { sourceSms: 28, destinationSms: 4 };
+    expect(placeSides(layouts(2, 4), asked)).toEqual({ sms: [28, 28, 28, 28, 4, 4] });
   });
 
   it('refuses one list alone, an empty one, and ranks on both sides', () => {
     const refused = [
-      () => sideDevices(layouts(4, 4), { sourceDevices: [0] }),
-      () => sideDevices(layouts(4, 4), { sourceDevices: [0], destinationDevices: [] }),
-      () => sideDevices(layouts(2, 4), { sourceDevices: [0], destinationDevices: [1] }),
+      () => placeSides(layouts(4, 4), { sourceDevices: [0] }),
+      () => placeSides(layouts(4, 4), { sourceDevices: [0], destinationDevices: [] }),
+      () => placeSides(layouts(2, 4), { sourceDevices: [0], destinationDevices: [1] }),
+      () => placeSides(layouts(4, 4), { sourceSms: 1 }),
     ];
     for (const attempt of refused)
       expect(attempt).toThrow(
-        expect.objectContaining({ code: 'ERR_INVALID_ARGUMENT', field: 'destinationDevices' }),
+        expect.objectContaining({
+          code: 'ERR_INVALID_ARGUMENT',
+          field: expect.stringMatching(/^destination/),
+        }),
       );
   });
 });
