@@ -31,6 +31,10 @@ export const runCommand: ScriptCommand = {
         line: 'nccl-ext run -n 2 train.mjs --steps 100 --json',
       },
       {
+        what: 'A command of nccl-ext that joins its ranks, where no file has the name',
+        line: 'nccl-ext run -n 2 nccl-ext bench m2n --backend cuda',
+      },
+      {
         what: 'How each rank ended, for a script; output of the ranks goes to stderr',
         line: 'nccl-ext run --json -n 8 train.mjs',
       },
