@@ -52,7 +52,6 @@ run_step() {
   case $1 in
     machine) step machine 60 bash -c 'nvidia-smi --query-gpu=name,driver_version,memory.used --format=csv; uname -r; node -v; node -p "JSON.stringify(require(process.argv[1]).probe())" "$0"' "$addon" ;;
     doctor) step doctor 60 node node_modules/@nccl-ext/cli/bin/nccl-ext.mjs doctor; cat "$OUT/doctor.log" ;;
-    selftest) step selftest 400 node node_modules/@nccl-ext/cli/bin/nccl-ext.mjs selftest --backend cuda --ranks 8; tail -n 40 "$OUT/selftest.log" ;;
     bench-m2n) step bench-m2n 200 node node_modules/@nccl-ext/cli/bin/nccl-ext.mjs bench m2n --backend cuda --sweep 8,13,16,28+4 --save "$OUT/bench-m2n.json"; cat "$OUT/bench-m2n.log" ;;
     bench-m2n-processes) step bench-m2n-processes 200 "$tests/gpu/with-mps.sh" node node_modules/@nccl-ext/cli/bin/nccl-ext.mjs run -n 8 nccl-ext bench m2n --backend cuda --save "$OUT/bench-m2n-processes.json"; cat "$OUT/bench-m2n-processes.log" ;;
     binding | processes) test_file "$1" 60 "node/$1" "NCCL_EXT_TEST_ADDON=$addon" ;;
@@ -69,13 +68,14 @@ run_step() {
     bad-input) step bad-input 150 node --test --test-reporter=spec "$tests/gpu/bad-input.test.mjs" "$tests/gpu/bad-memory.test.mjs" ;;
     pytorch) step pytorch 200 node docs/examples/pytorch/share.mjs; cat "$OUT/pytorch.log" ;;
     launchers) step launchers 200 "$tests/gpu/launchers.sh" ;;
+    selftest-* | lost-rank* | soak | large* | m2n-*) . "$tests/gpu/m2n.sh"; m2n_step "$1" ;;
     nvlink) . "$tests/gpu/nvlink.sh"; nvlink_all ;;
     memcheck | racecheck | synccheck) step "$1" 120 "$tests/gpu/sanitize.sh" "$1" rank.mjs ;;
     *) echo "no step $1"; status=2 ;;
   esac
 }
 
-for name in ${*:-machine doctor binding world-2 world-4 world-8 split-2 split-4 smoke-2 smoke-4 smoke-8 smoke-processes foreign bad-input processes launch launchers lifetime pytorch selftest bench-m2n bench-m2n-processes}; do run_step "$name"; done
+for name in ${*:-machine doctor binding world-2 world-4 world-8 split-2 split-4 smoke-2 smoke-4 smoke-8 smoke-processes foreign bad-input processes launch launchers lifetime pytorch selftest-2 selftest-4 selftest-8 selftest-processes lost-rank soak large bench-m2n bench-m2n-processes}; do run_step "$name"; done
 echo '== results'
 printf '%s\n' "${results[@]}"
 exit $status

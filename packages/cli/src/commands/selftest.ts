@@ -18,7 +18,11 @@ export const selftestCommand: Command = defineLeaf({
       description:
         'A group, several with commas, ep (all of expert parallelism) or all; default all that are quick',
     },
-    filter: { type: 'string', valueHint: 'TEXT', description: 'Only cases whose name has this text' },
+    filter: {
+      type: 'string',
+      valueHint: 'TEXT',
+      description: 'Only cases whose name has this text, or one of several with | between them',
+    },
     ranks: { type: 'string', valueHint: 'N', description: 'Leave out cases that need more ranks' },
     backend: backendArguments.backend!,
     workers: backendArguments.workers!,
@@ -37,11 +41,12 @@ export const selftestCommand: Command = defineLeaf({
 });
 
 async function runSelftest({ arguments: args, env, signal, progress }: Session): Promise<Outcome> {
-  const { backend, workers } = readBackendInput(args, env);
+  const input = readBackendInput(args, env);
+  const { backend, workers } = input;
   const group = args.text('group')?.split(',');
-  const filter = args.text('filter');
+  const filter = args.text('filter')?.split('|');
   const most = args.integer('ranks', 1, 1024);
-  const processes = await joinProcesses({ backend, workers }, env);
+  const processes = await joinProcesses(input, env);
   try {
     const maxRanks = processes === undefined ? most : Math.min(most ?? processes.size, processes.size);
     const cases = selectCases({

@@ -8,8 +8,8 @@ import { freePorts } from '../run/free-ports.js';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Longer than any case may take, so that a case that hangs is a failed one and not a lost process. */
-const controlTimeoutMs = 90_000;
+/** Longer than any wait of a case, so that a case that hangs is a failed one and not a lost process. */
+const controlTimeoutMs = (timeoutMs: number): number => Math.max(90_000, 2 * timeoutMs);
 
 /** Making a world takes a while, and its deadline counts there too. */
 const leastTimeoutMs = 5_000;
@@ -28,12 +28,12 @@ export interface JoinedProcesses {
 
 /** What a launcher started, or undefined where this process is alone. */
 export async function joinProcesses(
-  { backend, workers }: Pick<BackendInput, 'backend' | 'workers'>,
+  { backend, workers, timeoutMs: usual }: BackendInput,
   env: Environment,
 ): Promise<JoinedProcesses | undefined> {
   const launch = readLauncher(env);
   if (launch === undefined || launch.worldSize === 1) return undefined;
-  const control = await init({ backend, env, timeoutMs: controlTimeoutMs });
+  const control = await init({ backend, env, timeoutMs: controlTimeoutMs(usual) });
   const deadline = ({ timeoutMs }: { readonly timeoutMs?: number }): { readonly timeoutMs?: number } =>
     timeoutMs === undefined ? {} : { timeoutMs: Math.max(timeoutMs, leastTimeoutMs) };
   const group = new ProcessGroup({

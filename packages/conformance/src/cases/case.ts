@@ -13,6 +13,8 @@ export interface CaseHeader {
   readonly group: GroupName;
   /** Ranks of the world that it needs. */
   readonly ranks: number;
+  /** It needs a backend with expert parallelism. */
+  readonly needsEp?: true;
   /** Public reports of users whose trouble this case shows to be absent, as `owner/repository#number`. */
   readonly reports?: readonly string[];
 }

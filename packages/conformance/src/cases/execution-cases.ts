@@ -12,6 +12,7 @@ const square: TensorSpec = {
   destination: line(2, shard(0), 2),
 };
 const crossed: TensorSpec = { ...square, destination: line(2, shard(1), 2) };
+const alone = { source: line(1, replicate()), destination: line(1, replicate()) };
 
 export const executionCases: readonly M2nCase[] = [
   ...groupCases(),
@@ -71,6 +72,16 @@ export const executionCases: readonly M2nCase[] = [
     repeat: 10,
     capture: 'cold',
   }),
+  moveCase(
+    'graphs',
+    'one rank alone, cast and unaligned, replayed and hashed',
+    1,
+    [
+      { ...alone, shape: [64, 63], dtype: 'f32', castTo: 'bf16' },
+      { ...alone, shape: [33, 31], dtype: 'u8', destinationStored: { offset: 1, padding: 3 } },
+    ],
+    { repeat: 5, capture: 'cold', verify: true },
+  ),
   moveCase('graphs', 'replayed and hashed', 4, [crossed], { repeat: 10, capture: 'cold', verify: true }),
 ];
 

@@ -10,8 +10,8 @@ import { type GroupName, groups } from './groups.js';
 export interface CaseSelection {
   /** One group or several, `ep` (all of expert parallelism) or `all`; default: every group that does not take long. */
   readonly group?: string | readonly string[];
-  /** Part of the name; case does not matter. */
-  readonly filter?: string;
+  /** Part of the name, or several of which one must be in it; case does not matter. */
+  readonly filter?: string | readonly string[];
   /** Leaves out cases that need more ranks. */
   readonly maxRanks?: number;
 }
@@ -31,11 +31,11 @@ export function selectCases({
   maxRanks,
 }: CaseSelection = {}): readonly ConformanceCase[] {
   const wanted = new Set(group === undefined ? alwaysGroups() : groupNames(group));
-  const text = filter.toLowerCase();
+  const texts = [filter].flat().map((text) => text.toLowerCase());
   return allCases().filter(
     (candidate) =>
       wanted.has(candidate.group) &&
-      candidate.name.toLowerCase().includes(text) &&
+      texts.some((text) => candidate.name.toLowerCase().includes(text)) &&
       candidate.ranks <= (maxRanks ?? Number.POSITIVE_INFINITY),
   );
 }

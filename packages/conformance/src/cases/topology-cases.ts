@@ -5,7 +5,20 @@ import { blockCyclic, replicate, shard, type TopologyDescription } from '@nccl-e
 import type { M2nCase, SideSpec, TensorSpec } from './case.js';
 import { grid, line, moveCase } from './side.js';
 
-export const topologyCases: readonly M2nCase[] = [2, 4].flatMap((domainSize) => [
+/** As few ranks as forward. */
+const smallCases: readonly M2nCase[] = [
+  across(2, 'two trainers to two copies', 4, [tensor(line(2, shard(0)), line(2, replicate(), 2))]),
+  {
+    ...across(2, 'two trainers to two copies, cast, captured and hashed', 4, [
+      { ...tensor(line(2, shard(1)), line(2, replicate(), 2)), dtype: 'f32', castTo: 'bf16' },
+    ]),
+    repeat: 5,
+    capture: 'cold',
+    verify: true,
+  },
+];
+
+const manyCases: readonly M2nCase[] = [2, 4].flatMap((domainSize) => [
   across(domainSize, 'one trainer domain to full copies', 16, [
     tensor(line(4, shard(0)), line(12, replicate(), 4)),
   ]),
@@ -37,6 +50,8 @@ export const topologyCases: readonly M2nCase[] = [2, 4].flatMap((domainSize) => 
     capture: 'cold',
   },
 ]);
+
+export const topologyCases: readonly M2nCase[] = [...smallCases, ...manyCases];
 
 function across(domainSize: number, what: string, ranks: number, tensors: readonly TensorSpec[]): M2nCase {
   return moveCase('topologies', `domains of ${domainSize}: ${what}`, ranks, tensors, {

@@ -65,6 +65,11 @@ export class ProcessGroup {
     return this.#control.rank;
   }
 
+  /** Milliseconds until a case counts as hung: others hear of it before they give up the process as lost. */
+  get caseLimitMs(): number {
+    return (this.#control.timeoutMs * 2) / 3;
+  }
+
   /** Collective: throws unless all processes are about to run the same cases. */
   async agree(names: readonly string[]): Promise<void> {
     const digest = createHash('sha256').update(names.join('\n')).digest('hex');

@@ -19,12 +19,9 @@ import type { WorldPool } from './world-pool.js';
 const usualLimitMs = 120_000;
 const longLimitMs = 3_600_000;
 
-/** Other processes wait for one that hangs, and should hear of it before they give it up as lost. */
-const spreadLimitMs = 60_000;
-
 /** What {@link runCase} takes beside the case. */
 export interface RunCaseOptions {
-  /** Milliseconds until the case counts as hung; default two minutes, one among several processes, an hour for `large` and `soak`. */
+  /** Milliseconds until the case counts as hung; default two minutes, less among several processes, an hour for `large` and `soak`. */
   readonly limitMs?: number;
   /** Whose worlds the pool has. */
   readonly processes?: ProcessGroup;
@@ -46,7 +43,7 @@ export async function runCase(
   options: RunCaseOptions = {},
 ): Promise<CaseResult> {
   const { name, group, ranks } = conformanceCase;
-  const { processes, limitMs = limitOf(conformanceCase, processes !== undefined) } = options;
+  const { processes, limitMs = limitOf(conformanceCase, processes) } = options;
   const began = performance.now();
   const { hung = false, ...outcome } = await attempt(pool, conformanceCase, limitMs, processes !== undefined);
   const own: CaseResult = { name, group, ...outcome, ms: performance.now() - began };
@@ -82,9 +79,9 @@ async function attempt(
 
 class Hung extends Error {}
 
-function limitOf({ group }: ConformanceCase, spread: boolean): number {
+function limitOf({ group }: ConformanceCase, processes: ProcessGroup | undefined): number {
   if (!groups[group].always) return longLimitMs;
-  return spread ? spreadLimitMs : usualLimitMs;
+  return processes?.caseLimitMs ?? usualLimitMs;
 }
 
 /** Skips what one process must drive alone. */
@@ -97,7 +94,7 @@ function requireSpread(conformanceCase: ConformanceCase): void {
 }
 
 async function execute(pool: WorldPool, conformanceCase: ConformanceCase): Promise<string | undefined> {
-  if (conformanceCase.group.startsWith('ep-')) requireEp(await pool.shared(conformanceCase.ranks));
+  if (conformanceCase.needsEp) requireEp(await pool.shared(conformanceCase.ranks));
   if (conformanceCase.kind === 'move') {
     const { group, tensors, ranks } = conformanceCase;
     if (group === 'large') await requireMemory(pool, ranks, MoveSession.bytesOf(tensors, ranks));
