@@ -33,28 +33,29 @@ nvlink_step() { # name, seconds, command ...
 }
 
 nvlink_one() { # GPUs, step
-  local gpus=$1 each one spread half
+  local gpus=$1 one spread half mps= sweep=4,8,16,32
   local name=nvlink-$1-$2
   export CUDA_VISIBLE_DEVICES=$(seq -s, 0 $((gpus - 1)))
   # One rank per GPU, and four as where several serve one; on a single GPU two and eight that share it.
   one=$gpus spread=$((4 * gpus)) half=$((gpus / 2))
-  [ "$gpus" -eq 1 ] && one=2 spread=8 half=1
+  # Processes share a GPU at the same time under MPS only.
+  if [ "$gpus" -eq 1 ]; then one=2 spread=8 half=1 mps=$tests/gpu/with-mps.sh sweep=8,13,16; fi
   local sizes=${NVLINK_SIZES:-1GiB,4GiB,16GiB}
   case $2 in
     doctor) step "$name" 60 $nvlink_cli doctor; cat "$OUT/$name.log" ;;
     # Cases of at most as many ranks as GPUs have one on each; those of eight are spread over the GPUs.
     selftest) nvlink_step "$name" 400 $nvlink_cli selftest --backend cuda --ranks $((gpus > 2 ? gpus : 2)) ;;
     selftest-spread) nvlink_step "$name" 400 $nvlink_cli selftest --backend cuda --ranks 8 ;;
+    selftest-processes) nvlink_step "$name" 400 $mps $nvlink_cli run -n "$one" nccl-ext selftest --backend cuda ;;
     bench-threads) nvlink_step "$name" 200 $nvlink_cli bench m2n --backend cuda --ranks "$one" --bytes $sizes --save "$OUT/$name.json" ;;
     bench-spread) nvlink_step "$name" 200 $nvlink_cli bench m2n --backend cuda --ranks "$spread" --bytes $sizes --save "$OUT/$name.json" ;;
-    bench-sweep) nvlink_step "$name" 200 $nvlink_cli bench m2n --backend cuda --ranks "$spread" --sweep "${NVLINK_SWEEP:-4,8,16,32}" --save "$OUT/$name.json" ;;
-    # Processes share a GPU at the same time under MPS only.
-    bench-processes)
-      [ "$gpus" -eq 1 ] && each=$tests/gpu/with-mps.sh
-      nvlink_step "$name" 200 $each $nvlink_cli run -n "$one" nccl-ext bench m2n --backend cuda --bytes $sizes --save "$OUT/$name.json"
+    bench-sweep) nvlink_step "$name" 200 $nvlink_cli bench m2n --backend cuda --ranks "$spread" --sweep "${NVLINK_SWEEP:-$sweep}" --save "$OUT/$name.json" ;;
+    bench-processes) nvlink_step "$name" 200 $mps $nvlink_cli run -n "$one" nccl-ext bench m2n --backend cuda --bytes $sizes --save "$OUT/$name.json" ;;
+    # 65.5 GB of bf16 go from one half of the GPUs to the other, or within the only one.
+    refit)
+      nvlink_step "$name" 300 $nvlink_cli refit --backend cuda --model Qwen3-32B --from tp="$half" --to tp="$half" \
+        --from-gpus "$(seq -s, 0 $((half - 1)))" --to-gpus "$(seq -s, $((gpus - half)) $((gpus - 1)))" --verify --repeat 3 --report "$OUT/$name.html"
       ;;
-    # 65.5 GB of bf16 leave each half of the GPUs once.
-    refit) nvlink_step "$name" 300 $nvlink_cli refit --backend cuda --model Qwen3-32B --from tp="$half" --to tp="$half" ;;
     *) echo "no step $2 of nvlink"; status=2 ;;
   esac
   unset CUDA_VISIBLE_DEVICES
@@ -68,7 +69,7 @@ nvlink_all() {
     for gpus in 2 4 8; do [ $gpus -le "$nvlink_here" ] && counts="$counts $gpus"; done
   fi
   for gpus in ${counts:-1}; do
-    for one in ${NVLINK_STEPS:-doctor bench-threads bench-spread bench-sweep bench-processes selftest selftest-spread refit}; do
+    for one in ${NVLINK_STEPS:-doctor bench-threads bench-spread bench-sweep bench-processes selftest selftest-spread selftest-processes refit}; do
       nvlink_one "$gpus" "$one"
     done
   done
