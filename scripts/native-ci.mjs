@@ -9,6 +9,7 @@ import { format } from './native-format.mjs';
 import { test } from './native-test.mjs';
 import { bringTools, hasArm64 } from './native-tools.mjs';
 import { runSteps, skipped } from './steps.mjs';
+import { valuesPtx } from './values-ptx.mjs';
 
 const steps = [
   ['tools', bringTools],
@@ -18,6 +19,7 @@ const steps = [
   ['toolkits, NCCL, clang-format', () => run('node', ['third_party/fetch.mjs'])],
   ['format of native sources', () => format({ check: true })],
   ['generated header', () => run('node', ['scripts/native-generate.mjs', '--check'])],
+  ['kernels of made-up values', () => valuesPtx({ check: true })],
   ['addon for CUDA 13', () => build('cuda13')],
   ['addon for CUDA 12', () => build('cuda12')],
   ['addons load here, and are what may be packed', checkAddons],

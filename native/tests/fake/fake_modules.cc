@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The driver's modules, part of the fake libcuda.so.1. A cubin is always for another GPU; PTX is text whose lines
-// `//kernel <name> <threads> <shared bytes> <offset>:<bytes> ...` name the kernels below, which run on the host.
+// `//kernel <name> <threads> <shared bytes> <offset>:<bytes> ...`, or real ones with `.entry`, name the kernels below, which run on the
+// host.
 #include <cuda.h>
 
 #include <cstdint>
@@ -15,6 +16,7 @@
 
 #include "runtime/shared/guard.hpp"
 #include "tests/fake/fake_stream.hpp"
+#include "values/shared/value_tile.hpp"
 
 struct CUfunc_st {
   std::string name;
@@ -68,10 +70,29 @@ void awaitFlag(const Parameters& parameters) {
                 1, yieldingClock);
 }
 
+// As in values/values.cu, with one lane and one warp.
+void writeValues(const Parameters& parameters) {
+  const auto* boxes = at<const ValueBox*>(parameters, 8);
+  for (std::uint64_t tile = 0; tile < at<std::uint64_t>(parameters, 24); tile++) {
+    const ValueBox& box = boxOfTile(boxes, at<std::uint32_t>(parameters, 16), tile);
+    writeTile(at<std::uint8_t*>(parameters, 0), box, tile, {0, 1});
+  }
+}
+
+void compareValues(const Parameters& parameters) {
+  const auto* boxes = at<const ValueBox*>(parameters, 8);
+  auto* found = at<ValueDifference*>(parameters, 32);
+  for (std::uint64_t tile = 0; tile < at<std::uint64_t>(parameters, 24); tile++) {
+    const ValueBox& box = boxOfTile(boxes, at<std::uint32_t>(parameters, 16), tile);
+    compareTile(at<const std::uint8_t*>(parameters, 0), box, tile, {0, 1}, *found);
+  }
+}
+
 void nothing(const Parameters&) {}
 
 const std::map<std::string, void (*)(const Parameters&)> kKernels{
-    {"store", store}, {"complain", complain}, {"await_flag", awaitFlag}, {"nothing", nothing}};
+    {"store", store},     {"complain", complain},        {"await_flag", awaitFlag},
+    {"nothing", nothing}, {"write_values", writeValues}, {"compare_values", compareValues}};
 
 void tell(unsigned count, const CUjit_option* options, void* const* values, const char* text) {
   char* buffer = nullptr;
@@ -88,6 +109,24 @@ std::unique_ptr<CUfunc_st> parseKernel(std::istringstream line) {
   line >> function->name >> function->maxThreads >> function->sharedBytes;
   std::size_t offset = 0, bytes = 0;
   for (char colon = 0; line >> offset >> colon >> bytes;) function->parameters.emplace_back(offset, bytes);
+  return function;
+}
+
+// `.param .u64 name_param_0,` and so on, up to the closing parenthesis; `line` is that of the name.
+std::unique_ptr<CUfunc_st> parseEntry(const std::string& line, std::istringstream& lines) {
+  auto function = std::make_unique<CUfunc_st>();
+  const std::size_t name = line.find(".entry ") + std::strlen(".entry ");
+  function->name = line.substr(name, line.find('(') - name);
+  function->maxThreads = 1024;
+  std::size_t end = 0;
+  for (std::string parameter; std::getline(lines, parameter) && parameter.find(')') == std::string::npos;) {
+    const std::size_t width = parameter.find(".param .u");
+    if (width == std::string::npos) continue;
+    const std::size_t bytes = std::stoul(parameter.substr(width + std::strlen(".param .u"))) / 8;
+    const std::size_t offset = (end + bytes - 1) / bytes * bytes;
+    function->parameters.emplace_back(offset, bytes);
+    end = offset + bytes;
+  }
   return function;
 }
 
@@ -115,6 +154,7 @@ CUresult cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned count,
   const std::string mark = "//kernel ";
   for (std::string line; std::getline(lines, line);) {
     if (line.rfind(mark, 0) == 0) made->functions.push_back(parseKernel(std::istringstream(line.substr(mark.size()))));
+    if (line.rfind(".visible .entry ", 0) == 0) made->functions.push_back(parseEntry(line, lines));
   }
   *module = made.release();
   return CUDA_SUCCESS;

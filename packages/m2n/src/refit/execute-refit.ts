@@ -4,11 +4,13 @@
 import { type LocalWorldOptions, localWorld, type World } from '@nccl-ext/core';
 import { createPlan } from '../plan/create-plan.js';
 import type { TensorRequest } from '../plan/plan-request.js';
+import type { TransferPlan } from '../plan/transfer-plan.js';
+import { deviceValues } from './device-values/device-values.js';
 import { planTopology } from './plan-topology.js';
 import { ProgressMeter } from './progress-meter.js';
 import type { RefitProgress, RefitResult } from './refit-result.js';
 import { type RunRefitOptions, runRefit, timed } from './run-refit.js';
-import { hostValues } from './shard-values.js';
+import { hostValues, type ShardValues } from './shard-values.js';
 import type { ValueSource } from './values.js';
 
 export interface ExecuteRefitOptions
@@ -40,7 +42,7 @@ export async function executeRefit(options: ExecuteRefitOptions): Promise<RefitR
   const abort = (): void => abortAll(world);
   signal?.addEventListener('abort', abort);
   try {
-    const shards = hostValues(plan, values);
+    const shards = shardValues(world, plan, values);
     const run = { shards, verify, repeat, version, meter, signal };
     return { ...(await runRefit(world, plan, run)), planMs: planned.ms };
   } catch (error) {
@@ -50,6 +52,13 @@ export async function executeRefit(options: ExecuteRefitOptions): Promise<RefitR
     signal?.removeEventListener('abort', abort);
     await world.dispose();
   }
+}
+
+/** GPUs make values that can be made anywhere; data passes through the host. */
+function shardValues(world: World, plan: TransferPlan, values: ValueSource): ShardValues {
+  const { generated } = values;
+  if (world.backend.name === 'embedded' || generated === undefined) return hostValues(plan, values);
+  return deviceValues(plan, { ...values, generated });
 }
 
 function abortAll(world: World): void {

@@ -6,9 +6,15 @@ import type { RefitTimes } from './refit-result.js';
 
 const publishSteps = ['agreeMs', 'pauseMs', 'moveMs', 'verifyMs', 'resumeMs', 'stallMs'] as const;
 
-/** Each step on the rank where it took longest. */
+/**
+ * Each step on the rank where it took longest. Ranks that moved their bytes sooner wait for the others in `verify`: there the shortest
+ * counts, which is what the step itself took.
+ */
 export function slowest(ranks: readonly PublishTimes[]): PublishTimes {
-  return collect(publishSteps, (step) => Math.max(...ranks.map((times) => times[step])));
+  return collect(publishSteps, (step) => {
+    const times = ranks.map((rank) => rank[step]);
+    return step === 'verifyMs' ? Math.min(...times) : Math.max(...times);
+  });
 }
 
 /** Each step's median; of an even number the upper one. */

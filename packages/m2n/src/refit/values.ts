@@ -10,6 +10,18 @@ export interface ValueSource {
   readonly name: string;
   /** Fills `target` with what `dims` (one per dimension) hold of `tensor`, in local order. */
   read(tensor: string, dims: readonly DimRuns[], target: Uint8Array): Promise<void>;
+  /** What the values of a tensor are made from, where a GPU can make them too; absent: they are data. */
+  readonly generated?: (tensor: string) => GeneratedTensor;
+}
+
+/** A tensor whose values follow from where they are. */
+export interface GeneratedTensor {
+  readonly shape: readonly number[];
+  readonly dtype: DType;
+  /** Word w of the tensor's bytes is a mix of this and w, */
+  readonly seed: number;
+  /** masked by the first of these where w is even, else by the second. Unsigned, as the seed. */
+  readonly masks: readonly [number, number];
 }
 
 /** Values of a safetensors checkpoint. */
@@ -35,6 +47,11 @@ export function syntheticValues(
       const { shape, dtype } = shapes.get(tensor)!;
       fillSynthetic(seedOf(tensor), shape, dtype, dims, target);
       return Promise.resolve();
+    },
+    generated(tensor) {
+      const { shape, dtype } = shapes.get(tensor)!;
+      const [even, odd] = wordMasks(dtype);
+      return { shape, dtype, seed: seedOf(tensor) >>> 0, masks: [even >>> 0, odd >>> 0] };
     },
   };
 }
