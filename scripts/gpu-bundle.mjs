@@ -71,6 +71,7 @@ function writeTree(tree) {
   copy(join(root, 'native/tests/gpu'), 'native/tests/gpu');
   copy(join(root, `native/build/${backend}/smoke`), smoke);
   copy(join(root, 'docs/examples/pytorch'), 'docs/examples/pytorch');
+  copy(join(root, 'scripts/demo-checkpoint.mjs'), 'scripts/demo-checkpoint.mjs');
   copy(join(root, contract), contract);
 }
 

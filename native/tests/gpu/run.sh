@@ -48,6 +48,14 @@ test_file() { # name, seconds, file, variable; under Node's test runner
   step "$1" "$2" ${4:+env "$4"} node --expose-gc --test-reporter=spec "$tests/$3.test.mjs"
 }
 
+refit_qwen() { # name, options of refit ...; the log is the JSON object
+  local name=$1
+  shift
+  step "$name" 200 node node_modules/@nccl-ext/cli/bin/nccl-ext.mjs refit --backend cuda --model Qwen3-30B-A3B --sms 28,4 --repeat 3 --json "$@"
+  cp "$OUT/$name.log" "$OUT/$name.json"
+  cat "$OUT/$name.log"
+}
+
 run_step() {
   case $1 in
     machine) step machine 60 bash -c 'nvidia-smi --query-gpu=name,driver_version,memory.used --format=csv; uname -r; node -v; node -p "JSON.stringify(require(process.argv[1]).probe())" "$0"' "$addon" ;;
@@ -66,6 +74,16 @@ run_step() {
     run) step run 100 node node_modules/@nccl-ext/cli/bin/nccl-ext.mjs run -n 4 "$tests/gpu/rank.mjs"; cat "$OUT/run.log" ;;
     launch) test_file launch 200 gpu/launch ;;
     bad-input) step bad-input 150 node --test --test-reporter=spec "$tests/gpu/bad-input.test.mjs" "$tests/gpu/bad-memory.test.mjs" ;;
+    refit-values) test_file refit-values 120 node/refit "NCCL_EXT_TEST_ADDON=$addon" ;;
+    # The checkpoint of `npm run demo`, which is written here because nothing that large is carried.
+    refit-demo)
+      step refit-demo-checkpoint 120 node -e 'require("fs").mkdirSync("demo"); import("./scripts/demo-checkpoint.mjs").then((m) => m.writeDemoCheckpoint("demo/model.safetensors"))'
+      step refit-demo 120 node node_modules/@nccl-ext/cli/bin/nccl-ext.mjs refit --backend cuda --checkpoint demo --from tp=4 --to tp=2,dp=2 --verify --repeat 3 --report "$OUT/refit-demo.html"
+      cat "$OUT/refit-demo.log" ;;
+    # 61 GB from four ranks to four, as a trainer with experts and stages feeds an engine; on one GPU both sides take 122 GB.
+    refit-qwen) refit_qwen refit-qwen --from pp=2,tp=2,ep=2 --to tp=4 --check ;;
+    refit-qwen-same) refit_qwen refit-qwen-same --from tp=4 --to tp=4 --check ;;
+    refit-qwen-hashed) refit_qwen refit-qwen-hashed --from pp=2,tp=2,ep=2 --to tp=4 --verify ;;
     pytorch) step pytorch 200 node docs/examples/pytorch/share.mjs; cat "$OUT/pytorch.log" ;;
     launchers) step launchers 200 "$tests/gpu/launchers.sh" ;;
     selftest-* | lost-rank* | soak | large* | m2n-*) . "$tests/gpu/m2n.sh"; m2n_step "$1" ;;
@@ -75,7 +93,7 @@ run_step() {
   esac
 }
 
-for name in ${*:-machine doctor binding world-2 world-4 world-8 split-2 split-4 smoke-2 smoke-4 smoke-8 smoke-processes foreign bad-input processes launch launchers lifetime pytorch selftest-2 selftest-4 selftest-8 selftest-processes lost-rank soak large bench-m2n bench-m2n-processes}; do run_step "$name"; done
+for name in ${*:-machine doctor binding world-2 world-4 world-8 split-2 split-4 smoke-2 smoke-4 smoke-8 smoke-processes foreign bad-input processes launch launchers lifetime pytorch selftest-2 selftest-4 selftest-8 selftest refit-values refit-demo refit-qwen refit-qwen-same refit-qwen-hashed-processes lost-rank soak large bench-m2n bench-m2n-processes}; do run_step "$name"; done
 echo '== results'
 printf '%s\n' "${results[@]}"
 exit $status

@@ -58,7 +58,7 @@ const onHost = (plan) => hostValues(plan, valuesOf(plan));
 const onDevice = (plan) => deviceValues(plan, valuesOf(plan));
 /** Made by one, compared by the other: they agree on every byte. */
 const loadedBy = (one, other) => (plan) => ({ ...other(plan), load: one(plan).load });
-const options = { verify: true, repeat: 2, version: 7, meter: new ProgressMeter(undefined) };
+const options = { verify: true, check: true, repeat: 2, version: 7, meter: new ProgressMeter(undefined) };
 
 for (const [where, shardsOf] of Object.entries({
   'made and compared by the host': onHost,

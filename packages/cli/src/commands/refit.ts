@@ -21,6 +21,10 @@ export const refitCommand: Command = defineLeaf({
       description:
         'Hash what is sent and what arrives, and compare every destination byte with the source read again',
     },
+    check: {
+      type: 'boolean',
+      description: 'Compare every destination byte, but hash nothing: the move takes no longer for it',
+    },
     repeat: {
       type: 'string',
       valueHint: 'N',
@@ -52,7 +56,7 @@ export const refitCommand: Command = defineLeaf({
     },
     {
       what: 'From half of the GPUs to the other half, three times, values made and compared on the GPUs',
-      line: 'nccl-ext refit --backend cuda --model Qwen3-32B --from tp=4 --to tp=4 --from-gpus 0-3 --to-gpus 4-7 --verify --repeat 3',
+      line: 'nccl-ext refit --backend cuda --model Qwen3-32B --from tp=4 --to tp=4 --from-gpus 0-3 --to-gpus 4-7 --check --repeat 3',
     },
     {
       what: 'For a script: one JSON object',
@@ -88,6 +92,7 @@ async function runRefit(session: Session): Promise<Outcome> {
       ...backend,
       ...run,
       verify: args.flag('verify'),
+      check: args.flag('check') || args.flag('verify'),
       signal,
       onProgress: (state) => progress.update(state),
     });

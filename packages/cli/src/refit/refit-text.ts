@@ -54,7 +54,8 @@ function timeRows(result: RefitResult, style: Style): string[][] {
   ];
 }
 
-function verified({ verified, checkMs }: RefitResult, style: Style): string {
+function verified({ hashed, verified, checkMs }: RefitResult, style: Style): string {
   if (!verified) return style.yellow('no (add --verify)');
-  return `${style.green('yes')}: hashes of what was sent and what arrived, then every destination byte against its source's value (${timeText(checkMs)})`;
+  const hashes = hashed ? 'hashes of what was sent and what arrived, then ' : '';
+  return `${style.green('yes')}: ${hashes}every destination byte against its source's value (${timeText(checkMs)})`;
 }

@@ -5,7 +5,7 @@ import type { BackendInfo } from '@nccl-ext/core';
 import type { TransferPlan } from '../plan/transfer-plan.js';
 import type { PublishTimes } from '../publish/publish-times.js';
 
-/** The phases, in order; `check` runs with `verify` only. `move` and `check` come once per repeat. */
+/** The phases, in order; `check` runs where it is asked for. `move` and `check` come once per repeat. */
 export type RefitPhase = 'plan' | 'load' | 'move' | 'check';
 
 /** Bytes done of a phase over all ranks. */
@@ -17,7 +17,7 @@ export interface RefitProgress {
 
 /** What one refit of prepared weights took: each step on its slowest rank, in milliseconds. */
 export interface RefitTimes extends PublishTimes {
-  /** Comparing every destination byte with its source, after the new version is served; 0 without `verify`. */
+  /** Comparing every destination byte with its source, after the new version is served; 0 without `check`. */
   readonly checkMs: number;
 }
 
@@ -41,7 +41,9 @@ export interface RefitResult extends RefitTimes {
   readonly repeats: readonly RefitTimes[];
   /** (wireBytes + localBytes) / moveMs, in 1e9 bytes per second. */
   readonly gigabytesPerSecond: number;
-  /** Whether hashes of what arrived and every destination byte were compared, in every repeat. */
+  /** Whether hashes of what was sent and what arrived were compared, which is part of the move. */
+  readonly hashed: boolean;
+  /** Whether every destination byte was compared with its source's value, in every repeat. */
   readonly verified: boolean;
   readonly backend: BackendInfo['name'];
   readonly ranks: number;

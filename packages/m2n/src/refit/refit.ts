@@ -25,6 +25,8 @@ export interface RefitRequest extends RefitSides, SidePlacement, Omit<LocalWorld
   readonly checkpoint?: Checkpoint | undefined;
   /** Hash what is sent and what arrived, and compare every destination byte with the values read again. Default false. */
   readonly verify?: boolean | undefined;
+  /** Compare every destination byte, whether or not hashes were: the move takes no longer for it. Default as `verify`. */
+  readonly check?: boolean | undefined;
   /** Publish this often, 1 to 1000, as a trainer does that refits at every step: a first refit has costs of its own. Default 1. */
   readonly repeat?: number | undefined;
   /** The version that ranks serve afterwards, each repeat a later one; default 1. */
@@ -62,6 +64,7 @@ export async function refit(request: RefitRequest): Promise<RefitResult> {
     cast,
     checkpoint,
     verify = false,
+    check = verify,
     repeat = 1,
     version = 1,
     sourceDevices,
@@ -85,7 +88,7 @@ export async function refit(request: RefitRequest): Promise<RefitResult> {
   const values =
     checkpoint === undefined ? syntheticValues(sourceShapes(tensors)) : checkpointValues(checkpoint);
   const placement = placeSides(layouts, { sourceDevices, destinationDevices, sourceSms, destinationSms });
-  return executeRefit({ ...run, ...placement, tensors, worldSize, values, verify, repeat, version });
+  return executeRefit({ ...run, ...placement, tensors, worldSize, values, verify, check, repeat, version });
 }
 
 /** A plan without data, at any scale. */

@@ -14,8 +14,10 @@ import type { ShardValues } from './shard-values.js';
 
 export interface RunRefitOptions {
   readonly shards: ShardValues;
-  /** Hash what is sent and what arrived, and compare every destination byte with its source's value. */
+  /** Hash what is sent and what arrived, as part of the move. */
   readonly verify: boolean;
+  /** Compare every destination byte with its source's value after each move. */
+  readonly check: boolean;
   /** How often the prepared weights are published. */
   readonly repeat: number;
   /** The first one; later ones count on, see {@link versionOf}. */
@@ -34,7 +36,7 @@ export async function runRefit(
   plan: TransferPlan,
   options: RunRefitOptions,
 ): Promise<Omit<RefitResult, 'planMs'>> {
-  const { shards, verify, repeat, version } = options;
+  const { shards, verify, check, repeat, version } = options;
   requireMemory(world, plan);
   const loaded = await timed(() => loadAll(world, plan, options));
   const prepared = await timed(() => prepareAll(world, plan, loaded.value, verify));
@@ -56,7 +58,8 @@ export async function runRefit(
     ...times,
     repeats,
     gigabytesPerSecond: times.moveMs === 0 ? 0 : (wireBytes + localBytes) / times.moveMs / 1e6,
-    verified: verify,
+    hashed: verify,
+    verified: check,
     backend: world.backend.name,
     ranks: world.ranks.length,
     devices: world.ranks.map(({ device }) => device.index),
@@ -98,12 +101,12 @@ function prepareAll(
 async function publishAndCheck(
   ranks: readonly ServingRank[],
   version: number | string,
-  { shards, verify, meter, signal }: RunRefitOptions,
+  { shards, check, meter, signal }: RunRefitOptions,
 ): Promise<RefitTimes> {
   signal?.throwIfAborted();
   await poisonDestinations(ranks);
   const times = await publishRanks(ranks, version, meter);
-  if (!verify) return { ...times, checkMs: 0 };
+  if (!check) return { ...times, checkMs: 0 };
   const checked = await timed(async () => {
     meter.begin('check', sum(ranks.map(({ destinations }) => destinations.bytes)));
     await shards.check(ranks, { onBytes: (bytes) => meter.add(bytes), signal });

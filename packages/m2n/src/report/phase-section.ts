@@ -14,7 +14,7 @@ export function phaseSection(result: RefitResult): Html {
     {
       name: 'move',
       ms: result.moveMs,
-      what: result.verified ? 'all bytes, hashed at both ends' : 'all bytes',
+      what: result.hashed ? 'all bytes, hashed at both ends' : 'all bytes',
     },
     {
       name: 'publish',

@@ -43,6 +43,7 @@ const result: RefitResult = {
   ...times,
   repeats: [{ ...times, stallMs: 99 }, times, times],
   gigabytesPerSecond: 4.567,
+  hashed: true,
   verified: true,
   backend: 'embedded',
   ranks: plan.worldSize,

@@ -23,7 +23,9 @@ ${
     ? tile(
         'Verified',
         'yes',
-        'every byte: hashes on the wire, then each destination against its source',
+        result.hashed
+          ? 'every byte: hashes on the wire, then each destination against its source'
+          : 'every byte: each destination against its source',
         'good',
       )
     : tile('Verified', 'no', 'run again with --verify', 'warn')
