@@ -93,7 +93,7 @@ run_step() {
   esac
 }
 
-for name in ${*:-machine doctor binding world-2 world-4 world-8 split-2 split-4 smoke-2 smoke-4 smoke-8 smoke-processes foreign bad-input processes launch launchers lifetime pytorch selftest-2 selftest-4 selftest-8 selftest refit-values refit-demo refit-qwen refit-qwen-same refit-qwen-hashed-processes lost-rank soak large bench-m2n bench-m2n-processes}; do run_step "$name"; done
+for name in ${*:-machine doctor binding world-2 world-4 world-8 split-2 split-4 smoke-2 smoke-4 smoke-8 smoke-processes foreign bad-input processes launch launchers lifetime pytorch selftest-2 selftest-4 selftest-8 selftest-processes refit-values refit-demo refit-qwen refit-qwen-same refit-qwen-hashed lost-rank soak large bench-m2n bench-m2n-processes}; do run_step "$name"; done
 echo '== results'
 printf '%s\n' "${results[@]}"
 exit $status
