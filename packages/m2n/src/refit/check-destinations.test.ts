@@ -9,7 +9,7 @@ import { patternOf } from '../plan/pattern-of-layout.js';
 import { checkDestinations } from './check-destinations.js';
 import { hostAccess } from './host-access.js';
 import { loadSources } from './load-sources.js';
-import { allocateStorages } from './storage-arena.js';
+import { allocateStorages, placeStorages } from './storage-arena.js';
 import { syntheticValues } from './values.js';
 
 const shape = [6, 10];
@@ -30,7 +30,7 @@ describe('checkDestinations', () => {
       const world = await localWorld({ ranks: 2, backend: 'embedded' });
       try {
         const comm = world.ranks[1]!;
-        const arena = allocateStorages(comm, plan.destinationTensorsOf(1));
+        const arena = allocateStorages(comm, placeStorages(plan.destinationTensorsOf(1)));
         const access = hostAccess(comm.createStream());
         await loadSources(arena, access, values, nothing, undefined);
         const check = () => checkDestinations(1, arena, access, values, () => 'f32', nothing, undefined);

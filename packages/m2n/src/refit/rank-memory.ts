@@ -3,7 +3,8 @@
 
 import type { Communicator, Stream, World } from '@nccl-ext/core';
 import type { TransferPlan } from '../plan/transfer-plan.js';
-import { allocateStorages, type StorageArena } from './storage-arena.js';
+import { requireMemory } from './require-memory.js';
+import { allocateStorages, placeStorages, type StorageArena } from './storage-arena.js';
 
 export interface RankMemory {
   readonly communicator: Communicator;
@@ -12,14 +13,29 @@ export interface RankMemory {
   readonly destinations: StorageArena;
 }
 
-/** Memory of every rank of the world, by rank; it goes with the world. */
+/**
+ * Memory of every rank of the world, by rank; it goes with the world.
+ *
+ * @throws ERR_OUT_OF_MEMORY before anything is allocated when a device has no room for its ranks.
+ */
 export function allocateRanks(world: World, plan: TransferPlan): readonly RankMemory[] {
-  return world.ranks.map((communicator) => ({
-    communicator,
-    stream: communicator.createStream(),
-    sources: allocateStorages(communicator, plan.sourceTensorsOf(communicator.rank)),
-    destinations: allocateStorages(communicator, plan.destinationTensorsOf(communicator.rank)),
+  const placed = world.ranks.map(({ rank }) => ({
+    sources: placeStorages(plan.sourceTensorsOf(rank)),
+    destinations: placeStorages(plan.destinationTensorsOf(rank)),
   }));
+  requireMemory(
+    world,
+    placed.map(({ sources, destinations }) => sources.bytes + destinations.bytes),
+  );
+  return world.ranks.map((communicator) => {
+    const { sources, destinations } = placed[communicator.rank]!;
+    return {
+      communicator,
+      stream: communicator.createStream(),
+      sources: allocateStorages(communicator, sources),
+      destinations: allocateStorages(communicator, destinations),
+    };
+  });
 }
 
 /**

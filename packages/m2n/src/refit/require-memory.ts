@@ -2,20 +2,19 @@
 // Refuses a refit that does not fit, before anything is allocated.
 
 import { type Communicator, NcclExtError, type World } from '@nccl-ext/core';
-import type { TransferPlan } from '../plan/transfer-plan.js';
-import { arenaBytes } from './storage-arena.js';
 
 /** What a rank takes of a GPU besides its shards: its program, tables of values, staging of copies, rounding of allocations. */
 const besidesBytes = 64 * 2 ** 20;
 
-/** @throws ERR_OUT_OF_MEMORY naming the device that cannot hold the shards of its ranks, and the sizes. */
-export function requireMemory(world: World, plan: TransferPlan): void {
+/**
+ * @param shardBytes by rank.
+ * @throws ERR_OUT_OF_MEMORY naming the device that cannot hold the shards of its ranks, and the sizes.
+ */
+export function requireMemory(world: World, shardBytes: readonly number[]): void {
   const byDevice = new Map<number, { readonly rank: Communicator; bytes: number }>();
   for (const rank of world.ranks) {
     const { index, multiprocessors } = rank.device;
-    const shards =
-      arenaBytes(plan.sourceTensorsOf(rank.rank)) + arenaBytes(plan.destinationTensorsOf(rank.rank));
-    const needed = shards + (multiprocessors > 0 ? besidesBytes : 0);
+    const needed = shardBytes[rank.rank]! + (multiprocessors > 0 ? besidesBytes : 0);
     const before = byDevice.get(index);
     if (before === undefined) byDevice.set(index, { rank, bytes: needed });
     else before.bytes += needed;

@@ -9,7 +9,6 @@ import { publishRanks, type ServingRank, serving } from './publish-ranks.js';
 import { allocateRanks, poisonDestinations, type RankMemory } from './rank-memory.js';
 import type { RefitResult, RefitTimes } from './refit-result.js';
 import { medians } from './refit-times.js';
-import { requireMemory } from './require-memory.js';
 import type { ShardValues } from './shard-values.js';
 
 export interface RunRefitOptions {
@@ -37,7 +36,6 @@ export async function runRefit(
   options: RunRefitOptions,
 ): Promise<Omit<RefitResult, 'planMs'>> {
   const { shards, verify, check, repeat, version } = options;
-  requireMemory(world, plan);
   const loaded = await timed(() => loadAll(world, plan, options));
   const prepared = await timed(() => prepareAll(world, plan, loaded.value, verify));
   const repeats: RefitTimes[] = [];

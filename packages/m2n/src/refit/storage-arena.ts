@@ -15,14 +15,16 @@ export interface StorageArena {
   readonly bytes: number;
 }
 
-/** Bytes that {@link allocateStorages} takes for these tensors. */
-export function arenaBytes(held: readonly HeldTensor[]): number {
-  return placeStorages(held).bytes;
+/** Where the storages behind tensors will lie, before there is memory. */
+export interface PlacedStorages {
+  readonly held: readonly HeldTensor[];
+  readonly offsets: ReadonlyMap<string, number>;
+  readonly bytes: number;
 }
 
-/** Allocates and places the storages behind `held`. */
-export function allocateStorages(communicator: Communicator, held: readonly HeldTensor[]): StorageArena {
-  const { offsets, bytes } = placeStorages(held);
+/** Allocates what was placed. */
+export function allocateStorages(communicator: Communicator, placed: PlacedStorages): StorageArena {
+  const { held, offsets, bytes } = placed;
   const buffer = bytes === 0 ? undefined : communicator.allocate(bytes);
   // An empty storage needs an address too, hence the one-byte buffer.
   const memory = buffer ?? (offsets.size > 0 ? communicator.allocate(1) : undefined);
@@ -32,10 +34,8 @@ export function allocateStorages(communicator: Communicator, held: readonly Held
   return { held, buffer: memory, bindings, bytes };
 }
 
-function placeStorages(held: readonly HeldTensor[]): {
-  readonly offsets: Map<string, number>;
-  readonly bytes: number;
-} {
+/** Places the storages behind `held` one after the other. */
+export function placeStorages(held: readonly HeldTensor[]): PlacedStorages {
   const sizes = new Map<string, number>();
   for (const { storage, requiredBytes } of held)
     sizes.set(storage, Math.max(sizes.get(storage) ?? 0, requiredBytes));
@@ -45,5 +45,5 @@ function placeStorages(held: readonly HeldTensor[]): {
     offsets.set(storage, bytes);
     bytes += Math.ceil(size / alignment) * alignment;
   }
-  return { offsets, bytes };
+  return { held, offsets, bytes };
 }

@@ -8,7 +8,8 @@ import type { StorageArena } from '../storage-arena.js';
 import type { GeneratedTensor } from '../values.js';
 import { boxLoops, type ValueBox, valueBoxes } from './value-boxes.js';
 
-const boxBytes = 136;
+/** Of 4 bytes, in a box. */
+const boxWords = 34;
 /** Of a tile, at most: enough work for a warp to make up for finding it. */
 const tileBytes = 65_536;
 
@@ -36,14 +37,14 @@ export function boxTable(
       for (const box of boxes) rows.push({ box, base, tensor, dtype });
     }
   }
-  const view = new DataView(new ArrayBuffer(rows.length * boxBytes));
+  const words = new Uint32Array(rows.length * boxWords);
   let tiles = 0;
   for (const [index, row] of rows.entries()) {
     const cut = cutRuns(row);
-    writeBox(view, index * boxBytes, row, tiles, cut);
+    writeBox(words, index * boxWords, row, tiles, cut);
     tiles += cut.tiles;
   }
-  return { bytes: new Uint8Array(view.buffer), boxes: rows.length, tiles };
+  return { bytes: new Uint8Array(words.buffer), boxes: rows.length, tiles };
 }
 
 interface Row {
@@ -72,23 +73,27 @@ function cutRuns({ box: { inner, loops }, dtype }: Row): TileCut {
   return { segment: inner, rows, tiles: Math.ceil(runs / rows) };
 }
 
-function writeBox(view: DataView, at: number, row: Row, firstTile: number, cut: TileCut): void {
+/** Fields in their order; a GPU's machine and its host are little-endian. */
+function writeBox(words: Uint32Array, at: number, row: Row, firstTile: number, cut: TileCut): void {
   const { box, base, tensor, dtype } = row;
-  const loops = [
-    ...Array.from({ length: boxLoops - box.loops.length }, () => ({ count: 1, local: 0, element: 0 })),
-    ...box.loops,
-  ];
-  const longs = [
-    base + box.local,
-    box.element,
-    box.inner,
-    ...loops.map(({ count }) => count),
-    ...loops.map(({ local }) => local),
-    ...loops.map(({ element }) => element),
-    firstTile,
-    cut.segment,
-  ];
-  const words = [cut.rows, tensor.seed, ...tensor.masks, dtypeCode(tensor.dtype), dtypeCode(dtype)];
-  for (const [i, long] of longs.entries()) view.setBigUint64(at + 8 * i, BigInt(long), true);
-  for (const [i, word] of words.entries()) view.setUint32(at + 8 * longs.length + 4 * i, word, true);
+  let next = at;
+  const long = (value: number): void => {
+    words[next++] = value;
+    words[next++] = value / 2 ** 32;
+  };
+  long(base + box.local);
+  long(box.element);
+  long(box.inner);
+  const unused = boxLoops - box.loops.length;
+  for (let k = 0; k < boxLoops; k++) long(k < unused ? 1 : box.loops[k - unused]!.count);
+  for (let k = 0; k < boxLoops; k++) long(k < unused ? 0 : box.loops[k - unused]!.local);
+  for (let k = 0; k < boxLoops; k++) long(k < unused ? 0 : box.loops[k - unused]!.element);
+  long(firstTile);
+  long(cut.segment);
+  words[next++] = cut.rows;
+  words[next++] = tensor.seed;
+  words[next++] = tensor.masks[0];
+  words[next++] = tensor.masks[1];
+  words[next++] = dtypeCode(tensor.dtype);
+  words[next++] = dtypeCode(dtype);
 }
