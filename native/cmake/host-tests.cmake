@@ -79,6 +79,7 @@ add_executable(host_tests
   tests/host/streams_test.cc
   tests/host/transfer_protocol_test.cc
   tests/host/transfers_test.cc
+  tests/host/values_test.cc
   tests/host/windows_test.cc
   tests/host/wrap_memory_test.cc
   tests/support/main.cc)
