@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Compiles native/values to PTX and writes it as a TypeScript module of m2n: node scripts/values-ptx.mjs; with --check it only compares.
-// By nvcc of CUDA 12, whose PTX every driver of CUDA 12.4 and later takes. Brings the toolkit if it is missing.
+// By nvcc of CUDA 12; brings the toolkit if it is missing. The code needs nothing newer than the PTX of CUDA 12.0, so that is what it says it
+// is, and ptxas has to agree: a driver refuses PTX that says it is newer than itself.
 
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -15,6 +16,8 @@ import { compilerOf } from './native-tools.mjs';
 const output = 'packages/m2n/src/refit/device-values/generated/values-ptx.ts';
 /** The oldest GPUs that the CUDA packages support. */
 const architecture = 'compute_80';
+/** Of CUDA 12.0, the oldest that the cuda12 package supports. */
+const ptxVersion = '8.0';
 /** As for the addon (native/cmake/addon.cmake): results equal the embedded backend's. */
 const exact = ['-fmad=false', '-ftz=false', '-prec-div=true', '-prec-sqrt=true'];
 
@@ -45,7 +48,10 @@ function compile() {
       ['-ccbin', CXX, ...options, ...includes, '-o', ptx, 'native/values/values.cu'],
       { cwd: root, stdio: 'inherit' },
     );
-    return readFileSync(ptx, 'utf8');
+    const text = readFileSync(ptx, 'utf8').replace(/^\.version .*$/m, `.version ${ptxVersion}`);
+    writeFileSync(ptx, text);
+    execFileSync(`${path}/bin/ptxas`, ['-arch=sm_80', '-o', '/dev/null', ptx], { stdio: 'inherit' });
+    return text;
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }

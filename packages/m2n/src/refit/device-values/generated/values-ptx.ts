@@ -2,7 +2,7 @@
 // Generated from native/values by scripts/values-ptx.mjs; do not edit.
 
 /** The kernels `write_values` and `compare_values`, for sm_80 and later. */
-export const valuesPtx: string = `.version 8.4
+export const valuesPtx: string = `.version 8.0
 .target sm_80
 .address_size 64
 	// .globl	write_values
