@@ -29,6 +29,8 @@ struct Driver {
   void (*forget)(void* address);
   void (*adoptStream)(void* stream, int device, bool ownContext);
   void (*forgetStream)(void* stream);
+  // The file of the virtual memory that begins at `address`, or -1.
+  int (*descriptorOf)(void* address);
   // As cudaSetDevice.
   void (*setCurrent)(int device);
   int (*current)();

@@ -79,6 +79,12 @@ void pretendOtherProcess(bool on) {
   otherProcess = on;
 }
 
+int descriptorOf(void* address) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  const auto found = ranges.find(addressOf(address));
+  return found == ranges.end() || found->second.physical == nullptr ? -1 : found->second.physical->descriptor;
+}
+
 int openedIpc() {
   const std::lock_guard<std::mutex> lock(mutex);
   int opens = 0;
@@ -99,9 +105,9 @@ using namespace nccl_ext::fake;
 extern "C" {
 
 const nccl_ext::fake::Driver* fakeDriver() {
-  static const nccl_ext::fake::Driver table{
-      allocate,  release, adopt, forget, adoptStream, forgetStream, setCurrent, current, pretendOtherProcess,
-      openedIpc, live};
+  static const nccl_ext::fake::Driver table{allocate,     release,      adopt,      forget,  adoptStream,
+                                            forgetStream, descriptorOf, setCurrent, current, pretendOtherProcess,
+                                            openedIpc,    live};
   return &table;
 }
 

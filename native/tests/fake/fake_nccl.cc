@@ -1,21 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// A libnccl.so.2 whose ranks are threads of one process and whose device memory is host memory. Variants by macro:
-// FAKE_NCCL_VERSION, and FAKE_NCCL_INCOMPLETE, which lacks a function.
+// A libnccl.so.2 whose ranks are threads of one process, or of several (fake_nccl_processes.hpp), and whose device memory is
+// host memory. Variants by macro: FAKE_NCCL_VERSION, and FAKE_NCCL_INCOMPLETE, which lacks a function.
 //
 // It is non-blocking as the real one: collective calls go on, as ncclCommGetAsyncError says, until every rank has made
 // them. ncclCommWindowRegister answers ncclSuccess and writes the handle later.
 #include <nccl.h>
 #include <nccl_device/core.h>
 
+#include <unistd.h>
+
 #include <cstring>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <set>
+#include <sstream>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "tests/fake/fake_driver.hpp"
+#include "tests/fake/fake_nccl_processes.hpp"
 
 // The loader looks for this text in the file to learn the CUDA major.
 __attribute__((used)) static const char fakeNcclBanner[] = "NCCL version 2.30.7+cuda" FAKE_NCCL_CUDA ".0";
@@ -31,6 +36,7 @@ struct FakeSplit {
 };
 
 struct FakeWorld {
+  std::string name;  // the same in all processes
   int size = 0;
   int joined = 0;
   std::vector<std::map<int, void*>> windows;  // by number: address by rank
@@ -61,8 +67,37 @@ struct ncclComm {
 
 namespace {
 
+std::string numbered(const char* what, std::size_t number) {
+  return what + std::to_string(number);
+}
+
+// Takes note of what ranks of other processes have done meanwhile.
+void hear(FakeWorld& world) {
+  if (!nccl_ext::fake::spread()) return;
+  int joined = 0;
+  for (int rank = 0; rank < world.size; rank++) {
+    joined += nccl_ext::fake::told(world.name, "join", rank) ? 1 : 0;
+    for (std::size_t number = 0; number < world.windows.size(); number++) {
+      if (world.windows[number].count(rank) != 0) continue;
+      if (const auto line = nccl_ext::fake::told(world.name, numbered("window", number), rank))
+        world.windows[number][rank] = nccl_ext::fake::mapPlace(*line);
+    }
+    for (std::size_t number = 0; number < world.splits.size(); number++) {
+      auto& asked = world.splits[number].asked;
+      const auto line = nccl_ext::fake::told(world.name, numbered("split", number), rank);
+      if (line && asked.count(rank) == 0) std::istringstream(*line) >> asked[rank].first >> asked[rank].second;
+    }
+  }
+  world.joined = joined;
+}
+
+void tell(const FakeWorld& world, const std::string& what, int rank, const std::string& line) {
+  if (nccl_ext::fake::spread()) nccl_ext::fake::tell(world.name, what, rank, line);
+}
+
 // Whether every rank has made the collective calls that this one made.
 bool isDone(const ncclComm& comm) {
+  hear(*comm.world);
   bool done = comm.world->joined == comm.size;
   for (int window = 0; window < comm.windows; window++) {
     done = done && static_cast<int>(comm.world->windows[static_cast<std::size_t>(window)].size()) == comm.size;
@@ -86,6 +121,8 @@ ncclComm_t childOf(const ncclComm& comm) {
   auto& world = split.made[color];
   if (!world) world = std::make_shared<FakeWorld>();
   world->size = world->joined = size;
+  world->name = comm.world->name + numbered(".", comm.splits) + numbered(".", static_cast<std::size_t>(color));
+  tell(*world, "join", rank, "");
   return new ncclComm{world, rank, size, 0, {}, {}, 0, nullptr};
 }
 
@@ -109,8 +146,8 @@ const char* ncclGetLastError(ncclComm_t) {
 ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
   const std::lock_guard<std::mutex> lock(mutex);
   std::memset(id, 0, sizeof *id);
-  std::memcpy(id->internal, &nextId, sizeof nextId);
-  nextId++;
+  const long key = static_cast<long>(getpid()) << 32 | nextId++;
+  std::memcpy(id->internal, &key, sizeof key);
   return ncclSuccess;
 }
 
@@ -120,8 +157,10 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int size, ncclUniqueId id,
   std::memcpy(&key, id.internal, sizeof key);
   auto& world = worlds[key];
   if (!world) world = std::make_shared<FakeWorld>();
+  world->name = std::to_string(key);
   world->size = size;
   world->joined++;
+  tell(*world, "join", rank, "");
   *comm = new ncclComm{world, rank, size, 0, {}, {}, 0, nullptr};
   return ncclInProgress;
 }
@@ -140,6 +179,7 @@ ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* chil
   const std::lock_guard<std::mutex> lock(mutex);
   auto& splits = comm->world->splits;
   if (splits.size() <= comm->splits) splits.resize(comm->splits + 1);
+  tell(*comm->world, numbered("split", comm->splits), comm->rank, std::to_string(color) + " " + std::to_string(key));
   splits[comm->splits++].asked[comm->rank] = {color, key};
   comm->child = child;
   return ncclInProgress;
@@ -182,11 +222,13 @@ ncclResult_t ncclMemFree(void* address) {
   return ncclSuccess;
 }
 
-ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void* address, std::size_t, ncclWindow_t* window, int) {
+ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void* address, std::size_t bytes, ncclWindow_t* window, int) {
   const std::lock_guard<std::mutex> lock(mutex);
   const auto number = static_cast<std::size_t>(comm->windows++);
   if (comm->world->windows.size() <= number) comm->world->windows.resize(number + 1);
   comm->world->windows[number][comm->rank] = address;
+  if (nccl_ext::fake::spread())
+    tell(*comm->world, numbered("window", number), comm->rank, nccl_ext::fake::placeOf(address, bytes));
   const auto made = new ncclWindow_vidmem{comm->world, number};
   comm->open.insert(made);
   comm->promised.emplace_back(window, made);
