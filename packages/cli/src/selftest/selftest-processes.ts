@@ -12,7 +12,7 @@ type Environment = Readonly<Record<string, string | undefined>>;
 const controlTimeoutMs = (timeoutMs: number): number => Math.max(90_000, 2 * timeoutMs);
 
 /** Making a world takes a while, and its deadline counts there too. */
-const leastTimeoutMs = 5_000;
+const leastTimeoutMs = 8_000;
 
 /** Variables of all launchers; a world of a case has its own. */
 const launchVariables =

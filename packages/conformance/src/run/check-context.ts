@@ -3,7 +3,7 @@
 
 import { type ErrorCode, type Faults, NcclExtError } from '@nccl-ext/core';
 import { disposeStreams } from './case-streams.js';
-import type { CaseWorld } from './case-world.js';
+import { type CaseWorld, isWhole } from './case-world.js';
 import { requireMemory } from './require-memory.js';
 import { Skipped } from './skipped.js';
 import type { WorldPool, WorldRequest } from './world-pool.js';
@@ -64,11 +64,10 @@ export class CheckContext {
 
   /** Disposes a world, which must not take longer than its deadline. */
   end(world: CaseWorld): Promise<void> {
-    return requireWithin(
-      disposeLimitMs,
-      world.dispose(),
-      `a world was not disposed within ${disposeLimitMs / 1000} s`,
-    );
+    // Worlds of processes have longer deadlines.
+    const more = isWhole(world) ? 0 : (world.ranks[0]?.timeoutMs ?? 0);
+    const limitMs = disposeLimitMs + more;
+    return requireWithin(limitMs, world.dispose(), `a world was not disposed within ${limitMs / 1000} s`);
   }
 
   async dispose(): Promise<void> {

@@ -101,6 +101,8 @@ export class Publication {
         ...times,
       }));
       return times;
+    } catch (error) {
+      throw rootOf(communicator, error);
     } finally {
       this.#running = false;
     }
@@ -175,6 +177,12 @@ export class Publication {
     this.#state = 'torn';
     this.#version = undefined;
   }
+}
+
+/** What broke the communicator, and who, says more than that a transfer was skipped because it is broken. */
+function rootOf(communicator: Communicator, error: unknown): unknown {
+  if (!NcclExtError.is(error, 'ERR_POISONED') || communicator.disposed) return error;
+  return communicator.failure ?? error;
 }
 
 function requireOptions(options: PublishOptions): void {
