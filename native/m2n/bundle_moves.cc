@@ -17,8 +17,8 @@ constexpr std::uint64_t kMaxPieces = (std::uint64_t{1} << 31) - 1;
 // A move and the widest unit that all its addresses, strides and runs are multiples of.
 struct Sized {
   Move move;
-  std::uint32_t unit = 1;     // bytes at the source
-  std::uint32_t aligned = 1;  // as in Bundle
+  std::uint32_t unit = 1;    // bytes at the source
+  std::uint8_t aligned = 1;  // as in Bundle
 
   auto shape() const { return std::tie(move.transform, unit, aligned, move.inner, move.counts, move.sourceStrides); }
 };
@@ -32,7 +32,7 @@ Sized sized(const Move& move) {
   if (move.transform != 0) {
     const std::uint64_t from = sourceBytes(move), to = destinationBytes(move);
     const bool aligned = source % from == 0 && destination % to == 0;
-    return {move, static_cast<std::uint32_t>(from), aligned ? 1u : 0u};
+    return {move, static_cast<std::uint32_t>(from), static_cast<std::uint8_t>(aligned)};
   }
   const std::uint64_t bits = source | destination | move.inner | 16;
   return {move, static_cast<std::uint32_t>(bits & (~bits + 1)), 1};
@@ -126,6 +126,10 @@ bool fitsBulk(const Bundle& bundle) {
   return bundle.transform == 0 && bundle.sourceUnit == kBulkUnitBytes && bundle.inner * kBulkUnitBytes >= kMinBulkRun;
 }
 
+bool fitsStaged(const Bundle& bundle) {
+  return bundle.transform == 0 && bundle.inner * bundle.sourceUnit * bundle.sourceRun.divisor >= kMinStagedRun;
+}
+
 void collectPeers(const std::vector<Sized>& moves, std::vector<std::int32_t>& peers) {
   for (const Sized& entry : moves) peers.push_back(entry.move.peer);
   std::sort(peers.begin(), peers.end());
@@ -154,7 +158,9 @@ StageProgram bundleMoves(const std::vector<Move>& given, const StageLimits& limi
     bundle.firstMember = static_cast<std::uint32_t>(program.members.size());
     for (std::size_t i = group.first; i < group.end; i++) program.members.push_back(memberOf(moves[i].move));
     program.writtenBytes += writtenBytesOf(bundle);
-    StagePart& part = limits.bulk && fitsBulk(bundle) ? program.bulk : program.vector;
+    bundle.staged = limits.bulk && !fitsBulk(bundle) && fitsStaged(bundle) ? 1 : 0;
+    StagePart& part = limits.bulk && (bundle.staged != 0 || fitsBulk(bundle)) ? program.bulk : program.vector;
+    program.lanes = program.lanes || !limits.bulk || !fitsBulk(bundle);
     part.bundles.push_back(bundle);
   }
   cutTiles(program, limits.ctas);

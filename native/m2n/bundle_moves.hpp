@@ -31,6 +31,7 @@ struct StagePart {
   std::vector<Bundle> bundles;
   std::vector<std::uint32_t> firstTiles;  // by bundle
   std::uint32_t tiles = 0;                // of all bundles
+  std::uint32_t grab = 1;                 // tiles that a warp takes at a time
 };
 
 struct StageProgram {
@@ -38,6 +39,7 @@ struct StageProgram {
   std::vector<Member> members;
   std::vector<std::int32_t> peers;  // that moves go to, ascending; may hold the rank itself
   std::int32_t ctas = 1;
+  bool lanes = false;              // as in TransferWork
   std::uint64_t writtenBytes = 0;  // of one execution
 };
 

@@ -118,7 +118,7 @@ __device__ inline void castTile(const Bundle& bundle, const Member* members, con
   }
 }
 
-__device__ inline void moveTile(const Bundle& bundle, const Member* members, const TileSpan& span) {
+__device__ inline void moveTile(const Bundle& bundle, const Member* members, TileSpan span) {
   if (bundle.transform != 0) return castTile(bundle, members, span);
   switch (bundle.sourceUnit) {
     case 16:
@@ -135,14 +135,16 @@ __device__ inline void moveTile(const Bundle& bundle, const Member* members, con
 }
 
 // In: all warps of the CTA, each for itself. Out: stores made in program order of the threads; the CTA's barrier and T3 collect them.
-__device__ inline void copyByVectors(const TransferArgs& args, std::uint64_t epoch) {
+// Not inlined, so that registers of its loops do not push those of the bulk part to memory.
+static __device__ __noinline__ void copyByVectors(const TransferArgs& args, std::uint64_t epoch) {
   const PartWork& part = args.work.vector;
   WarpGate gate{args, epoch};
-  for (TileCursor cursor = firstTile(part, blockDim.x / 32); cursor.tile < part.tiles; advance(part, cursor)) {
-    const Bundle& bundle = part.bundles[cursor.bundle];
-    if (!gate.mayStore(cursor.bundle, bundle)) break;
+  for (TileWalk walk(part, args.state->taken[1].tiles); walk.more();) {
+    const TileRef ref = walk.take();
+    const Bundle& bundle = part.bundles[ref.bundle];
+    if (!gate.mayStore(ref.bundle, bundle)) break;
     __syncwarp();
-    const TileSpan span = spanOf(bundle, cursor.tile - cursor.firstTile);
+    const TileSpan span = spanOf(bundle, ref.tile);
     moveTile(bundle, args.work.members + bundle.firstMember, span);
     gate.wrote(span.pieces, span.units * bundle.destinationUnit, bundle.copies);
   }

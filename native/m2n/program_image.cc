@@ -23,6 +23,7 @@ PartWork appendPart(std::vector<std::byte>& bytes, const StagePart& part) {
   work.firstTiles = append(bytes, part.firstTiles);
   work.bundleCount = static_cast<std::uint32_t>(part.bundles.size());
   work.tiles = part.tiles;
+  work.grab = part.grab;
   return work;
 }
 
@@ -39,6 +40,7 @@ ProgramImage imageOf(const StageProgram& program) {
   image.work.vector = appendPart(image.bytes, program.vector);
   image.work.members = append(image.bytes, program.members);
   image.work.ctas = program.ctas;
+  image.work.lanes = program.lanes ? 1 : 0;
   return image;
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // transfer: one stage of a transfer on one rank, all tensors and peers in one launch.
-// flow    CTA 0 asks whether it may run and grants this rank's senders -> each warp walks its tiles: source -> destination, wherever that is, after that
+// flow    CTA 0 asks whether it may run and grants this rank's senders -> each warp takes tiles: source -> destination, wherever that is, after that
 //         receiver's grant -> the last CTA tells the receivers, then waits for this rank's own arrivals
-// roles   warps 0 to kBulkWarps - 1 start bulk copies, then join the others | all warps copy the vector part
+// roles   all warps alike: tiles of the bulk part, then of the vector part
 // edges   T1 (m2n/shared/transfer.hpp), T2 (m2n/shared/transfer.hpp), T3 (m2n/shared/transfer.hpp),
 //         T4 (m2n/shared/transfer.hpp). Bulk stores reach the addition that counts a CTA in by wait_group, a proxy fence and the CTA's barrier
 // limits  all CTAs and those of the peers resident at once (the host's SM budget); receivers addressable by this GPU
@@ -13,15 +13,15 @@
 #include "m2n/copy_vector_device.cuh"
 #include "m2n/transfer.hpp"
 #include "runtime/arch.cuh"
+#include "runtime/guard_device.cuh"
 
 namespace nccl_ext {
 namespace {
 
-constexpr int kMaxThreads = kVectorWarps * 32;
-constexpr int kBulkThreads = kBulkWarps * 32;
+constexpr int kThreads = kWarps * 32;
 
 struct SharedStorage {
-  std::uint64_t loaded[kBulkWarps][kStages];
+  std::uint64_t loaded[kWarps][ringStages(false)];
   std::uint64_t epoch;
   bool last;
   int firstMissing;  // smallest index of a sender that did not come
@@ -42,22 +42,26 @@ __device__ void open(const TransferArgs& args, SharedStorage& shared) {
   }
 }
 
-// The last warp of CTA 0, while the first ones start loads.
+// The last warp of CTA 0, while the first ones start loads. Peers wait longest for grants: they come first.
 __device__ void openStage(const TransferArgs& args, std::uint64_t epoch) {
   if (blockIdx.x != 0 || threadIdx.x / 32 != blockDim.x / 32 - 1) return;
   const int lane = threadIdx.x % 32;
-  const bool runs = __shfl_sync(kAllLanes, lane == 0 && admit(args, epoch) ? 1 : 0, 0) != 0;
-  if (!runs || args.stage != 0) return;
-  for (int i = lane; i < args.granteeCount; i += 32) grant(args, args.grantees[i], epoch);
+  const ErrorCode reason = skipReasonOfWarp(guardOf(args));
+  const bool runs = __shfl_sync(kAllLanes, lane == 0 && mayRun(args, reason) ? 1 : 0, 0) != 0;
+  if (runs && args.stage == 0) {
+    for (int i = lane; i < args.granteeCount; i += 32) grant(args, args.grantees[i], epoch);
+  }
+  if (lane == 0) admit(args, epoch, runs);
 }
 
+template <bool kLanes>
 __device__ void copyShare(const TransferArgs& args, std::uint64_t epoch, SharedStorage& shared, std::uint8_t* stages) {
   if constexpr (kBulkCopy) {
     const std::uint32_t warp = threadIdx.x / 32;
-    if (warp < kBulkWarps && args.work.bulk.bundleCount > 0)
-      copyByBulk(args, epoch, {stages + warp * kRingBytes, shared.loaded[warp]});
+    if (args.work.bulk.bundleCount > 0)
+      copyByBulk<kLanes>(args, epoch, {stages + warp * kRingBytes, shared.loaded[warp]});
   }
-  if (args.work.vector.bundleCount > 0) copyByVectors(args, epoch);
+  if (kLanes && args.work.vector.bundleCount > 0) copyByVectors(args, epoch);
 }
 
 // All threads of the last CTA: everybody's bytes of this stage are in their places, or the failure is noted.
@@ -77,25 +81,38 @@ __device__ void exchangeArrivals(const TransferArgs& args, std::uint64_t epoch, 
   failTransfer(args, static_cast<WaitEnd>(shared.end), peer, shared.missing, epoch, cell.value);
 }
 
-__global__ void __launch_bounds__(kMaxThreads, 1) transferKernel(const __grid_constant__ TransferArgs args) {
+// `kLanes` as in TransferWork: without it the kernel has the engine alone to keep busy, and registers to spare.
+template <bool kLanes>
+__global__ void __launch_bounds__(kThreads, 1) transferKernel(const __grid_constant__ TransferArgs args) {
   extern __shared__ __align__(128) std::uint8_t stages[];
   __shared__ SharedStorage shared;
   if (threadIdx.x == 0) open(args, shared);
   __syncthreads();
   const std::uint64_t epoch = shared.epoch;
   openStage(args, epoch);
-  copyShare(args, epoch, shared, stages);
+  copyShare<kLanes>(args, epoch, shared, stages);
   __syncthreads();
   if (threadIdx.x == 0) shared.last = isLast(args);
   __syncthreads();
   if (!shared.last) return;
-  if (peek<kDevice>(args.state->failed) == 0) exchangeArrivals(args, epoch, shared);
+  if (threadIdx.x == blockDim.x - 1) closeStage(args);
+  const bool failed = peek<kDevice>(args.state->failed) != 0;
+  // Read before the wait for arrivals, so that nothing is read behind it.
+  const std::uint64_t completed = args.state->completed;
+  if (!failed) exchangeArrivals(args, epoch, shared);
   __syncthreads();
-  if (threadIdx.x == 0) endStage(args, epoch);
+  if (threadIdx.x == 0) endStage(args, epoch, failed || shared.missing > 0, completed);
 }
 
+using Kernel = void (*)(TransferArgs);
+
+Kernel kernelFor(const TransferWork& work) {
+  return work.lanes != 0 ? transferKernel<true> : transferKernel<false>;
+}
+
+// Of a CTA that copies nothing, fewer: it starts sooner.
 int threadsFor(const TransferWork& work) {
-  return work.vector.bundleCount > 0 ? kMaxThreads : kBulkThreads;
+  return work.bulk.bundleCount + work.vector.bundleCount > 0 ? kThreads : 128;
 }
 
 std::size_t sharedFor(const TransferWork& work) {
@@ -105,26 +122,32 @@ std::size_t sharedFor(const TransferWork& work) {
 }  // namespace
 
 cudaError_t launchTransfer(const TransferArgs& args, cudaStream_t stream) {
-  transferKernel<<<args.work.ctas, threadsFor(args.work), sharedFor(args.work), stream>>>(args);
+  kernelFor(args.work)<<<args.work.ctas, threadsFor(args.work), sharedFor(args.work), stream>>>(args);
   return cudaGetLastError();
 }
 
 cudaError_t preloadTransfer(bool& bulk) {
   bulk = false;
-  cudaFuncAttributes attributes;
-  cudaError_t result = cudaFuncGetAttributes(&attributes, transferKernel);
-  if (result != cudaSuccess) return result;
   int device = 0, most = 0;
-  result = cudaGetDevice(&device);
+  cudaError_t result = cudaGetDevice(&device);
   if (result == cudaSuccess) result = cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
-  if (result != cudaSuccess) return result;
-  // What runs may have been made from PTX of an older architecture.
-  const bool compiled = std::min(attributes.binaryVersion, attributes.ptxVersion) >= 90;
-  const auto needed = attributes.sharedSizeBytes + kBulkSharedBytes;
-  if (!compiled || needed > static_cast<std::size_t>(most)) return cudaSuccess;
-  bulk = true;
-  return cudaFuncSetAttribute(transferKernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                              static_cast<int>(kBulkSharedBytes));
+  bool compiled = true;
+  const Kernel kernels[] = {transferKernel<false>, transferKernel<true>};
+  for (const Kernel kernel : kernels) {
+    cudaFuncAttributes attributes = {};
+    if (result == cudaSuccess) result = cudaFuncGetAttributes(&attributes, kernel);
+    if (result != cudaSuccess) return result;
+    // What runs may have been made from PTX of an older architecture.
+    compiled = compiled && std::min(attributes.binaryVersion, attributes.ptxVersion) >= 90 &&
+               attributes.sharedSizeBytes + kBulkSharedBytes <= static_cast<std::size_t>(most);
+  }
+  for (const Kernel kernel : kernels) {
+    if (!compiled || result != cudaSuccess) return result;
+    result =
+        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(kBulkSharedBytes));
+  }
+  bulk = result == cudaSuccess;
+  return result;
 }
 
 }  // namespace nccl_ext

@@ -13,6 +13,22 @@ __device__ inline std::uint32_t sharedAddress(const void* pointer) {
   return static_cast<std::uint32_t>(__cvta_generic_to_shared(pointer));
 }
 
+// True for one lane of a converged warp, always the same one. Behind it the compiler starts a copy by one instruction; behind any
+// other condition by a loop over lanes of about 100 cycles for each.
+__device__ inline bool electSync() {
+  std::uint32_t elected = 0;
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile(
+      "{\n\t"
+      ".reg .pred elected;\n\t"
+      "elect.sync _|elected, 0xffffffff;\n\t"
+      "selp.u32 %0, 1, 0, elected;\n\t"
+      "}"
+      : "=r"(elected)::"memory");
+#endif
+  return elected != 0;
+}
+
 // For one arrival per phase. One thread, before a CTA barrier.
 __device__ inline void mbarrierInit(std::uint64_t& barrier) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
@@ -28,6 +44,21 @@ __device__ inline void mbarrierArriveExpectTx(std::uint64_t& barrier, std::uint3
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(sharedAddress(&barrier)), "r"(bytes)
                : "memory");
+#endif
+}
+
+// `bytes` more bytes that a phase waits for, whose arrival is still to come.
+__device__ inline void mbarrierExpectTx(std::uint64_t& barrier, std::uint32_t bytes) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%0], %1;" ::"r"(sharedAddress(&barrier)), "r"(bytes)
+               : "memory");
+#endif
+}
+
+// The arrival of a phase.
+__device__ inline void mbarrierArrive(std::uint64_t& barrier) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(sharedAddress(&barrier)) : "memory");
 #endif
 }
 
@@ -48,21 +79,20 @@ __device__ inline bool mbarrierTryWait(std::uint64_t& barrier, std::uint32_t par
   return over != 0;
 }
 
-// Global to shared memory.
-__device__ inline void cpAsyncBulkLoad(void* to, std::uint64_t from, std::uint32_t bytes, std::uint64_t& barrier) {
+// Global to shared memory; `to` and `barrier` are addresses there.
+__device__ inline void cpAsyncBulkLoad(std::uint32_t to, std::uint64_t from, std::uint32_t bytes,
+                                       std::uint32_t barrier) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
-                   sharedAddress(to)),
-               "l"(from), "r"(bytes), "r"(sharedAddress(&barrier))
+  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to),
+               "l"(from), "r"(bytes), "r"(barrier)
                : "memory");
 #endif
 }
 
-// Shared to global memory.
-__device__ inline void cpAsyncBulkStore(std::uint64_t to, const void* from, std::uint32_t bytes) {
+// Shared to global memory; `from` is an address in shared memory.
+__device__ inline void cpAsyncBulkStore(std::uint64_t to, std::uint32_t from, std::uint32_t bytes) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-  asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(to), "r"(sharedAddress(from)),
-               "r"(bytes)
+  asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(to), "r"(from), "r"(bytes)
                : "memory");
 #endif
 }

@@ -42,6 +42,10 @@ struct alignas(128) TransferState {
   std::uint32_t failed = 0;     // 1: a CTA of the running execution failed or skipped its part
   std::uint64_t admission = 0;  // of the running stage, as admissionOf has it; written by CTA 0 alone
   std::uint64_t completed = 0;  // executions without an error; written by the last CTA alone
+  // Tiles of the running stage that warps took, by part: bulk, vector. On lines of their own: many add to them.
+  struct alignas(128) Taken {
+    std::uint32_t tiles = 0;
+  } taken[2];
 };
 
 // What the host reads while executions run, in pinned memory.

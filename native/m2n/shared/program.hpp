@@ -47,7 +47,9 @@ struct alignas(16) Bundle {
   std::uint16_t transform = 0;    // as in contract/m2n.ts
   std::uint8_t sourceUnit = 1;    // bytes of a unit: 16, 8, 4, 2 or 1; of an element when it converts
   std::uint8_t destinationUnit = 1;
-  std::uint32_t aligned = 1;  // 0: it converts, and elements lie at any byte
+  std::uint8_t aligned = 1;  // 0: it converts, and elements lie at any byte
+  std::uint8_t staged = 0;   // of the bulk part: 1: loaded by the bulk copy engine and stored by lanes (staged.hpp)
+  std::uint16_t unused = 0;
 };
 static_assert(sizeof(Bundle) == 144 && std::is_trivially_copyable_v<Bundle>);
 
@@ -56,29 +58,33 @@ struct PartWork {
   const Bundle* bundles = nullptr;            // [bundleCount]
   const std::uint32_t* firstTiles = nullptr;  // [bundleCount], ascending
   std::uint32_t bundleCount = 0;
-  std::uint32_t tiles =
-      0;  // of all bundles; tile t is done by warp t % n of the n warps of the kernel that copy this part
+  std::uint32_t tiles = 0;  // of all bundles
+  std::uint32_t grab = 1;   // tiles that a warp takes at a time
 };
 
 struct TransferWork {
-  PartWork bulk;    // by the bulk copy engine: units of 16 bytes, tiles of at most kBulkTileBytes
+  PartWork bulk;    // through shared memory, by the bulk copy engine: tiles of at most bulkTileBytes there
   PartWork vector;  // by loads and stores
   const Member* members = nullptr;
-  std::int32_t ctas = 1;  // of the launch
-  std::int32_t unused = 0;
+  std::int32_t ctas = 1;   // of the launch
+  std::int32_t lanes = 0;  // 1: lanes store something: there are staged bundles or vector ones
 };
 static_assert(std::is_trivially_copyable_v<TransferWork>);
 
-// The bulk copy engine moves whole units; shorter runs are faster by loads and stores.
+// The bulk copy engine moves whole units of 16 bytes; it starts a copy in about 12 cycles, so that shorter runs are faster by lanes.
 inline constexpr std::uint32_t kBulkUnitBytes = 16;
-inline constexpr std::uint32_t kMinBulkRun = 128;
-// Stages of shared memory and the warps that each have a ring of them. Measured on one H200, 4 ranks to 4, 1 GiB, 32 CTAs per
-// source, ms for rows to rows, to columns, to 256-byte runs, to two replicas: 16 warps with stages of 4 KiB 0.57 0.58 0.59 0.88;
-// 8 with 8 KiB 0.57 0.59 0.59 0.91; 4 with 16 KiB 0.57 0.59 0.60 0.89, but 3.3 instead of 1.8 for 256-byte runs with 4 CTAs.
-inline constexpr std::uint32_t kBulkTileBytes = 4'096;
-inline constexpr std::uint32_t kBulkWarps = 16;
+inline constexpr std::uint32_t kMinBulkRun = 128;    // bytes at the destination
+inline constexpr std::uint32_t kMinStagedRun = 128;  // bytes that follow each other at the source
+// A warp has a ring of stages of shared memory, a tile each. Where lanes store, fewer and larger tiles: they cost lanes time.
+inline constexpr std::uint32_t kWarps = 16;          // of a CTA
+inline constexpr std::uint32_t kRingBytes = 12'288;  // of one warp
+NCCL_EXT_HD inline constexpr std::uint32_t ringStages(bool lanes) {
+  return lanes ? 2 : 3;
+}
+NCCL_EXT_HD inline constexpr std::uint32_t bulkTileBytes(bool lanes) {
+  return kRingBytes / ringStages(lanes);
+}
 inline constexpr std::uint32_t kVectorTileBytes = 8'192;
 inline constexpr std::uint32_t kVectorTileUnits = 1'024;  // of narrow units; each costs a thread its own address
-inline constexpr std::uint32_t kVectorWarps = 32;
 
 }  // namespace nccl_ext

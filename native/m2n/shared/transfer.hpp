@@ -71,17 +71,17 @@ NCCL_EXT_HD inline std::uint64_t admissionOf(const TransferArgs& args, std::uint
   return epoch * 4 + static_cast<std::uint64_t>(args.stage) * 2 + (skips ? 1 : 0);
 }
 
-// By one thread of CTA 0: whether this stage runs. If not, it says so to the host. // T4 release
-NCCL_EXT_HD inline bool admit(const TransferArgs& args, std::uint64_t epoch) {
-  const Guard guard = guardOf(args);
-  const ErrorCode reason = skipReason(guard);
-  const bool skips = reason != ErrorCode::kNone;
-  if (skips) {
-    reportSkipped(guard, reason, Skipped::kUntouched);
-    publish<kDevice>(args.state->failed, std::uint32_t{1});
-  }
-  publish<kDevice>(args.state->admission, admissionOf(args, epoch, skips));
-  return !skips;
+// By one thread of CTA 0: whether this stage runs, given why it must not. If not, it says so to the host.
+NCCL_EXT_HD inline bool mayRun(const TransferArgs& args, ErrorCode reason) {
+  if (reason == ErrorCode::kNone) return true;
+  reportSkipped(guardOf(args), reason, Skipped::kUntouched);
+  publish<kDevice>(args.state->failed, std::uint32_t{1});
+  return false;
+}
+
+// By the same thread: tells the other CTAs. // T4 release
+NCCL_EXT_HD inline void admit(const TransferArgs& args, std::uint64_t epoch, bool runs) {
+  publish<kDevice>(args.state->admission, admissionOf(args, epoch, !runs));
 }
 
 // Waits for CTA 0, which waits for nobody and was started first: no deadline. // T4 acquire
@@ -118,14 +118,19 @@ NCCL_EXT_HD inline void failTransfer(const TransferArgs& args, WaitEnd end, int 
   publish<kSystem>(args.words->drained, 1);
 }
 
-// By one thread of the last CTA when nothing of the stage is left to do: makes room for the next one.
-NCCL_EXT_HD inline void endStage(const TransferArgs& args, std::uint64_t epoch) {
-  TransferState& state = *args.state;
-  state.done = 0;
-  const std::uint64_t written = peek<kDevice>(args.controls[args.rank][progressCell(args.size)].value);
-  put<kSystem>(args.counts->written, written);
+// By one thread of the last CTA, while others may still wait for arrivals: makes room for the next stage and tells the host how far
+// this rank is.
+NCCL_EXT_HD inline void closeStage(const TransferArgs& args) {
+  args.state->done = 0;
+  for (TransferState::Taken& part : args.state->taken) part.tiles = 0;
+  put<kSystem>(args.counts->written, peek<kDevice>(args.controls[args.rank][progressCell(args.size)].value));
+}
+
+// By one thread of the last CTA when nothing of the stage is left to do. `completed` is what the state says.
+NCCL_EXT_HD inline void endStage(const TransferArgs& args, std::uint64_t epoch, bool failed, std::uint64_t completed) {
   if (args.last == 0) return;
-  if (state.failed == 0) put<kSystem>(args.counts->completed, ++state.completed);
+  TransferState& state = *args.state;
+  if (!failed) put<kSystem>(args.counts->completed, state.completed = completed + 1);
   state.failed = 0;
   state.epoch = epoch;
 }

@@ -19,15 +19,18 @@ struct Guard {
 // What a skipped operation's record says in `seen`.
 enum class Skipped : std::uint64_t { kUntouched = 0, kRanAllTheSame = 1 };
 
-// Why the operation must not run; kNone: it may. A lost peer alone forbids nothing but waiting for it.
-// Reads the host's memory, about a microsecond: once per CTA.
-NCCL_EXT_HD inline ErrorCode skipReason(const Guard& guard) {
-  // Both reads are under way at once.
-  const bool drained = peek<kSystem>(guard.words->drained) != 0;
-  const auto stop = static_cast<ErrorCode>(observe<kSystem>(guard.words->stop));
+// What words that say `stop` and `drained` forbid; kNone: nothing. A lost peer alone forbids nothing but waiting for it.
+NCCL_EXT_HD inline ErrorCode reasonOf(ErrorCode stop, bool drained) {
   if (stop == ErrorCode::kAborted) return stop;
   const bool failed = stop == ErrorCode::kPoisoned || drained;
   return failed ? ErrorCode::kPoisoned : ErrorCode::kNone;
+}
+
+// Why the operation must not run; kNone: it may. Reads the host's memory twice, about a microsecond each; a warp does it in
+// one read (guard_device.cuh).
+NCCL_EXT_HD inline ErrorCode skipReason(const Guard& guard) {
+  const bool drained = peek<kSystem>(guard.words->drained) != 0;
+  return reasonOf(static_cast<ErrorCode>(observe<kSystem>(guard.words->stop)), drained);
 }
 
 NCCL_EXT_HD inline void reportSkipped(const Guard& guard, ErrorCode reason, Skipped what) {

@@ -37,8 +37,11 @@ class Stage {
   explicit Stage(const TransferArgs& args) : args_(args), epoch_(args.state->epoch + 1) {}
 
   void run() {
-    if (admit(args_, epoch_)) work();
-    endStage(args_, epoch_);
+    const bool runs = mayRun(args_, skipReason(guardOf(args_)));
+    admit(args_, epoch_, runs);
+    if (runs) work();
+    closeStage(args_);
+    endStage(args_, epoch_, args_.state->failed != 0, args_.state->completed);
   }
 
  private:

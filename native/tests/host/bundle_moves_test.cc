@@ -9,6 +9,7 @@
 #include "m2n/program_image.hpp"
 #include "m2n/shared/cast.hpp"
 #include "m2n/shared/piece.hpp"
+#include "m2n/shared/staged.hpp"
 
 namespace nccl_ext {
 namespace {
@@ -61,12 +62,66 @@ void expandTile(Copies& copies, const TransferWork& work, const Bundle& bundle, 
   }
 }
 
+// Source of each byte of the stage after the words of a tile's runs came; 0: nothing came.
+std::vector<std::uint64_t> loadStage(const Bundle& bundle, const Member* members, const TileSpan& span) {
+  std::vector<std::uint64_t> stage(bulkTileBytes(true));
+  std::uint32_t piece = span.firstPiece;
+  for (std::uint32_t number = 0; number < stagedRuns(bundle, span); number++) {
+    const StagedRun run = stagedRun(bundle, span, number);
+    EXPECT_EQ(run.firstPiece, piece);
+    EXPECT_EQ(run.slot % kBulkUnitBytes, 0u);
+    piece += run.pieces;
+    const std::uint64_t from = sourceOf(bundle, members, span, run.firstPiece);
+    const std::uint64_t end = from + std::uint64_t{run.pieces} * span.units * bundle.sourceUnit;
+    std::uint64_t at = run.slot;
+    for (std::uint64_t byte = from / 16 * 16; byte < (end + 15) / 16 * 16; byte++, at++) {
+      if (at >= stage.size() || stage[at] != 0) {
+        ADD_FAILURE() << "byte " << at << " of a stage does not exist or came twice";
+        return stage;
+      }
+      stage[at] = byte;
+    }
+  }
+  EXPECT_EQ(piece, span.firstPiece + span.pieces);
+  return stage;
+}
+
+// What lanes take from a stage is what the tile's pieces say.
+void checkStaged(const TransferWork& work, const Bundle& bundle, std::uint32_t tile) {
+  const TileSpan span = spanOf(bundle, tile);
+  const Member* const members = work.members + bundle.firstMember;
+  const std::vector<std::uint64_t> stage = loadStage(bundle, members, span);
+  const std::uint32_t bytes = span.units * bundle.sourceUnit;
+  Copies taken, expected;
+  eachBlock(bundle, members, span, [&](const Block& block) {
+    EXPECT_TRUE(block.rows == 1 || block.rowPitch >= block.columns * bytes);
+    for (std::uint32_t column = 0; column < block.columns; column++) {
+      for (std::uint32_t copy = 0; copy < bundle.copies; copy++) {
+        const Member& member = members[(block.first.column + column) * bundle.copies + copy];
+        const std::uint64_t to = destinationOf(bundle, block, member, span);
+        for (std::uint32_t row = 0; row < block.rows; row++) {
+          const std::uint32_t at = block.stage + row * block.rowPitch + column * block.columnPitch;
+          for (std::uint32_t i = 0; i < bytes; i++)
+            taken.emplace_back(to + row * static_cast<std::uint64_t>(member.strides[2]) + i, 0, stage.at(at + i));
+        }
+      }
+    }
+  });
+  expandTile(expected, work, bundle, tile);
+  for (auto& copy : expected) std::get<1>(copy) = 0;
+  std::sort(taken.begin(), taken.end());
+  std::sort(expected.begin(), expected.end());
+  ASSERT_TRUE(taken == expected) << "tile " << tile << " of " << bundle.tiles << ", " << bundle.pieces << " pieces of "
+                                 << bundle.inner << " x " << int{bundle.sourceUnit};
+}
+
 void expandPart(Copies& copies, const TransferWork& work, const PartWork& part) {
   std::uint32_t at = 0;
   for (std::uint32_t tile = 0; tile < part.tiles; tile++) {
     while (at + 1 < part.bundleCount && part.firstTiles[at + 1] <= tile) at++;
     ASSERT_LT(tile - part.firstTiles[at], part.bundles[at].tiles);
     expandTile(copies, work, part.bundles[at], tile - part.firstTiles[at]);
+    if (part.bundles[at].staged != 0) checkStaged(work, part.bundles[at], tile - part.firstTiles[at]);
   }
 }
 
@@ -183,9 +238,9 @@ TEST(BundleMoves, GivesFewBytesFewCtasAndEveryWarpTiles) {
   EXPECT_EQ(bundleMoves({}, {32, true}).ctas, 1);
   const StageProgram large = bundleMoves({run(4096, std::uint64_t{1} << 40, std::uint64_t{1} << 30)}, {32, true});
   EXPECT_EQ(large.ctas, 32);
-  EXPECT_EQ(large.bulk.tiles, (std::uint32_t{1} << 30) / kBulkTileBytes);
+  EXPECT_EQ(large.bulk.tiles, (std::uint32_t{1} << 30) / bulkTileBytes(false));
   const StageProgram small = bundleMoves({run(4096, std::uint64_t{1} << 40, 1 << 20)}, {32, true});
-  EXPECT_GE(small.bulk.tiles, static_cast<std::uint32_t>(small.ctas) * kBulkWarps);
+  EXPECT_GE(small.bulk.tiles, static_cast<std::uint32_t>(small.ctas) * kWarps);
 }
 
 TEST(BundleMoves, SplitsWhatIndicesOf32BitsCannotReach) {

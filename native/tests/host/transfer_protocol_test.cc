@@ -75,7 +75,11 @@ struct Ring {
 // What the kernel does in one CTA; `write` makes its stores.
 void runCta(const TransferArgs& args, int cta, const std::function<void()>& write) {
   const std::uint64_t epoch = args.state->epoch + 1;
-  if (cta == 0 && admit(args, epoch) && args.stage == 0) grant(args, args.grantees[0], epoch);
+  if (cta == 0) {
+    const bool runs = mayRun(args, skipReason(guardOf(args)));
+    if (runs && args.stage == 0) grant(args, args.grantees[0], epoch);
+    admit(args, epoch, runs);
+  }
   if (isAdmitted(args, epoch)) {
     const WaitEnd end = awaitGrant(args, args.receivers[0], epoch, nanoseconds);
     if (end == WaitEnd::kArrived)
@@ -89,7 +93,8 @@ void runCta(const TransferArgs& args, int cta, const std::function<void()>& writ
     const WaitEnd end = awaitArrival(args, args.senders[0], epoch, nanoseconds);
     if (end != WaitEnd::kArrived) failTransfer(args, end, args.senders[0], 1, epoch, 0);
   }
-  endStage(args, epoch);
+  closeStage(args);
+  endStage(args, epoch, args.state->failed != 0, args.state->completed);
 }
 
 void runStage(const TransferArgs& args, const std::function<void(int)>& write) {

@@ -3,8 +3,10 @@
 #pragma once
 
 #include <algorithm>
+#include <sstream>
 
 #include "one_gpu_world.cuh"
+#include "runtime/moves.hpp"
 #include "shapes.hpp"
 
 namespace nccl_ext::test {
@@ -69,7 +71,17 @@ inline double graphMs(World& world, Stopwatch& watch, int steps) {
   return ms;
 }
 
-inline bool bench(bool bulk) {
+// Whether `name` holds one of the words of `only`, which commas separate.
+inline bool isAsked(const std::string& name, const std::string& only) {
+  std::stringstream words(only);
+  std::string word;
+  bool any = only.empty();
+  while (!any && std::getline(words, word, ',')) any = name.find(word) != std::string::npos;
+  return any;
+}
+
+// `ctasOf` are the CTAs of each source.
+inline bool bench(bool bulk, const std::vector<int>& ctasOf, const std::string& only) {
   constexpr std::uint64_t kBytes = std::uint64_t{1} << 30;
   std::uint8_t *from = nullptr, *to = nullptr;
   CHECK_CUDA(cudaMalloc(&from, kBytes));
@@ -81,10 +93,11 @@ inline bool bench(bool bulk) {
   });
   std::printf("copy of 1 GiB: %.3f ms; bulk %d\n", ceiling, bulk);
   for (const Shape& shape : shapes()) {
+    if (!isAsked(shape.name, only)) continue;
     // Bytes read and written, against twice those of the copy.
     const double bound = ceiling * static_cast<double>(shape.bytes + writtenBytes(shape)) / (2.0 * kBytes);
     std::printf("%-24s", shape.name.c_str());
-    for (const int ctas : {4, 8, 16, 32}) {
+    for (const int ctas : ctasOf) {
       std::vector<RankMoves> ranks(2 * kSides);
       std::vector<std::uint64_t> shards;
       for (int d = 0; d < kSides; d++)
@@ -109,6 +122,28 @@ inline bool bench(bool bulk) {
   CHECK_CUDA(cudaFree(from));
   CHECK_CUDA(cudaFree(to));
   return true;
+}
+
+// Guarded copies and fills of the runtime.
+inline void benchMoves() {
+  const Guard guard{pinned<DeviceStatus>(), pinned<RankWords>(), DeviceOp::kCopy};
+  std::uint8_t *from = nullptr, *to = nullptr;
+  constexpr std::uint64_t kBytes = std::uint64_t{1} << 28;
+  CHECK_CUDA(cudaMalloc(&from, kBytes));
+  CHECK_CUDA(cudaMalloc(&to, kBytes));
+  CHECK_CUDA(preloadMoves());
+  Stopwatch watch;
+  for (const std::uint64_t bytes : {std::uint64_t{1} << 12, std::uint64_t{1} << 20, std::uint64_t{1} << 24, kBytes}) {
+    const double copy = watch.median(nullptr, 10, [&] {
+      for (int i = 0; i < 10; i++) CHECK_CUDA(launchCopy(guard, to, from, bytes, nullptr));
+    });
+    const double fill = watch.median(nullptr, 10, [&] {
+      for (int i = 0; i < 10; i++) CHECK_CUDA(launchFill(guard, to, 7, bytes, nullptr));
+    });
+    std::printf("%10llu bytes: copy %.4f ms, fill %.4f ms\n", static_cast<unsigned long long>(bytes), copy, fill);
+  }
+  CHECK_CUDA(cudaFree(from));
+  CHECK_CUDA(cudaFree(to));
 }
 
 }  // namespace nccl_ext::test

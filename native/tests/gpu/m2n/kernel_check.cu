@@ -2,13 +2,16 @@
 // The transfer kernel against a host that makes the same moves byte by byte; and how fast it is. One GPU, no NCCL, no Node.
 //
 //   kernel_check check [rounds]     every byte of random programs, failures, and small copies of the measured shapes
-//   kernel_check bench [bulk 0|1]   ms and share of the copy ceiling by CTAs per source rank
+//   kernel_check bench [bulk 0|1 [ctas,... [shape]]]   ms and share of the copy ceiling by CTAs per source rank, of the shapes
+//                                   whose name holds the last word
+//   kernel_check moves              ms of the runtime's guarded copies and fills
 //
 // Every wait in the kernels has a deadline, so nothing hangs; the caller limits the time all the same. From native/:
 //
 //   nvcc -std=c++17 -O3 -fmad=false -gencode=arch=compute_90a,code=sm_90a -I. tests/gpu/m2n/kernel_check.cu m2n/transfer.cu \
-//     m2n/bundle_moves.cc m2n/move_shape.cc m2n/tile_bundles.cc m2n/program_image.cc -o kernel_check
+//     runtime/moves.cu m2n/bundle_moves.cc m2n/move_shape.cc m2n/tile_bundles.cc m2n/program_image.cc -o kernel_check
 #include <algorithm>
+#include <sstream>
 #include <string>
 
 #include "bench.cuh"
@@ -42,7 +45,7 @@ bool executeAndCompare(Memories& memories, const std::vector<RankMoves>& ranks, 
     for (Memory& memory : memories.sources) {
       for (std::size_t i = 0; i < memory.host.size(); i += 8) {
         const std::uint64_t value = g.random();
-        std::memcpy(&memory.host[i], &value, 8);
+        std::memcpy(&memory.host[i], &value, std::min<std::size_t>(8, memory.host.size() - i));
       }
       memory.push();
     }
@@ -94,7 +97,8 @@ bool checkRandom(int rounds, bool bulk) {
 bool checkShapes(bool bulk) {
   Generator g{std::mt19937_64(5), {}, {}};
   for (Shape shape : shapes()) {
-    shape.bytes = shape.run == 24 ? 4 * 24 * 4 * 5000 : std::min<std::uint64_t>(shape.bytes, 8 << 20);
+    const std::uint64_t rows = std::max<std::uint64_t>(1, shape.run) * shape.columns * kSides;
+    shape.bytes = std::min<std::uint64_t>(shape.bytes, (8 << 20) / rows * rows);
     Memories memories(2 * kSides, shape.bytes);
     std::vector<RankMoves> ranks(2 * kSides);
     std::vector<std::uint64_t> to;
@@ -103,6 +107,47 @@ bool checkShapes(bool bulk) {
     if (!executeAndCompare(memories, ranks, {8, bulk}, g)) return false;
   }
   std::printf("measured shapes, bulk %d: every byte is right\n", bulk);
+  return true;
+}
+
+// Runs of every length to 300 bytes between places of every alignment, in tensors that end where the memory does: a word too many is
+// for compute-sanitizer to find.
+bool checkRuns(bool bulk) {
+  constexpr std::uint64_t kLongest = 300, kColumns = 2, kRows = 5;
+  for (std::uint64_t shift = 0; shift < 16; shift += 3) {
+    std::vector<Move> moves;
+    std::uint64_t source = 0, destination = 0;
+    for (std::uint64_t run = 1; run <= kLongest; run++) {
+      const std::uint64_t gap = run % 3 == 0 ? shift : 0;
+      source += shift;
+      for (std::uint64_t column = 0; column < kColumns; column++) {
+        Move move;
+        move.peer = 1;
+        move.source = source + column * run;
+        move.destination = destination += run % 16;
+        move.inner = run;
+        move.counts = {1, 1, kRows};
+        move.sourceStrides[2] = static_cast<std::int64_t>(kColumns * run + gap);
+        move.destinationStrides[2] = static_cast<std::int64_t>(run + run % 5);
+        destination += kRows * (run + run % 5);
+        moves.push_back(move);
+      }
+      source += kRows * (kColumns * run + gap) - gap;
+    }
+    Memories memories(2, std::max(source, destination));
+    memories.sources[0].allocate(source);
+    std::vector<RankMoves> ranks(2);
+    for (Move& move : moves) {
+      move.source = memories.sources[0].address(move.source);
+      move.destination = memories.destinations[1].address(move.destination);
+    }
+    ranks[0].stages[0] = moves;
+    Generator g{std::mt19937_64(shift), {}, {}};
+    if (executeAndCompare(memories, ranks, {static_cast<int>(1 + shift), bulk}, g)) continue;
+    std::printf("runs of every length, shift %d, bulk %d\n", static_cast<int>(shift), bulk);
+    return false;
+  }
+  std::printf("runs of every length and alignment, bulk %d: every byte is right\n", bulk);
   return true;
 }
 
@@ -136,18 +181,35 @@ bool checkMissing(bool bulk) {
   return right;
 }
 
+std::vector<int> numbersOf(const char* list) {
+  std::vector<int> numbers;
+  for (std::stringstream words(list); words.good();) {
+    std::string word;
+    std::getline(words, word, ',');
+    numbers.push_back(std::atoi(word.c_str()));
+  }
+  return numbers;
+}
+
 int runAll(int count, char** words) {
   setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 1);
   CHECK_CUDA(cudaSetDevice(0));
   bool bulk = false;
   CHECK_CUDA(preloadTransfer(bulk));
   const std::string what = count > 1 ? words[1] : "check";
-  if (what == "bench") return bench(bulk && (count < 3 || std::atoi(words[2]) != 0)) ? 0 : 1;
+  if (what == "bench") {
+    const bool engine = bulk && (count < 3 || std::atoi(words[2]) != 0);
+    return bench(engine, numbersOf(count > 3 ? words[3] : "4,8,13,16,32"), count > 4 ? words[4] : "") ? 0 : 1;
+  }
+  if (what == "moves") {
+    benchMoves();
+    return 0;
+  }
   const int rounds = count > 2 ? std::atoi(words[2]) : 100;
   bool right = true;
   for (const bool engine : {false, true}) {
     if (engine && !bulk) continue;
-    right = right && checkMissing(engine) && checkShapes(engine) && checkRandom(rounds, engine);
+    right = right && checkMissing(engine) && checkRuns(engine) && checkShapes(engine) && checkRandom(rounds, engine);
   }
   return right ? 0 : 1;
 }

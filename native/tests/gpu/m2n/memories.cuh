@@ -14,6 +14,7 @@ struct Memory {
   std::vector<std::uint8_t> host;
 
   void allocate(std::uint64_t bytes) {
+    CHECK_CUDA(cudaFree(device));
     CHECK_CUDA(cudaMalloc(&device, bytes));
     host.resize(bytes);
   }

@@ -11,9 +11,10 @@ namespace nccl_ext::test {
 
 struct Shape {
   std::string name;
-  std::uint64_t bytes;    // of the tensor
-  std::uint64_t columns;  // destinations side by side in a row
-  std::uint64_t run;      // bytes of a row that go to one destination; 0: rows to rows
+  std::uint64_t bytes;      // of the tensor
+  std::uint64_t columns;    // destinations side by side in a row
+  std::uint64_t run;        // bytes of a row that go to one destination; 0: rows to rows
+  std::uint64_t shift = 0;  // bytes from a multiple of 16 to the source's first one, which are not moved
 };
 
 constexpr int kSides = 4;
@@ -32,9 +33,9 @@ inline std::vector<Move> movesOf(const Shape& shape, int source, std::uint64_t f
     move.peer = kSides + destination;
     if (shape.run == 0) {
       if (destination != source) continue;
-      move.source = from;
+      move.source = from + shape.shift;
       move.destination = to[static_cast<std::size_t>(destination)];
-      move.inner = shard;
+      move.inner = shard - shape.shift;
     } else {
       const std::uint64_t pitch = shape.run * shape.columns, rows = shard / pitch;
       const std::uint64_t column = static_cast<std::uint64_t>(destination) % shape.columns;
@@ -53,9 +54,16 @@ inline std::vector<Move> movesOf(const Shape& shape, int source, std::uint64_t f
 
 inline std::vector<Shape> shapes() {
   constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
-  return {{"rows to rows", kGiB, 1, 0},         {"rows to columns", kGiB, 4, 8192},
-          {"3-D, 256-byte runs", kGiB, 4, 256}, {"rows to 2 x 2 replicas", kGiB, 2, 16384},
-          {"24-byte runs", kGiB / 4, 4, 24},    {"1 MiB", kGiB / 1024, 4, 256}};
+  return {{"rows to rows", kGiB, 1, 0},
+          {"rows to columns", kGiB, 4, 8192},
+          {"3-D, 256-byte runs", kGiB, 4, 256},
+          {"rows to 2 x 2 replicas", kGiB, 2, 16384},
+          {"rows 3 bytes off", kGiB / 4, 1, 0, 3},
+          {"1001-byte runs", 1001 * 4 * 4 * std::uint64_t{16'000}, 4, 1001},
+          {"100-byte runs", kGiB / 4 / 1600 * 1600, 4, 100},
+          {"24-byte runs", kGiB / 4 / 384 * 384, 4, 24},
+          {"8-byte runs", kGiB / 4, 4, 8},
+          {"1 MiB", kGiB / 1024, 4, 256}};
 }
 
 }  // namespace nccl_ext::test
