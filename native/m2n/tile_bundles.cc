@@ -113,8 +113,9 @@ void cutTiles(StageProgram& program, std::int32_t maxCtas) {
   const std::uint64_t most = static_cast<std::uint64_t>(std::max(maxCtas, 1));
   const std::uint64_t ctas = std::min(most, std::max<std::uint64_t>(1, ceilDiv(bytes, kLeastCtaBytes)));
   program.ctas = static_cast<std::int32_t>(ctas);
+  const std::uint64_t vectorWarps = program.bulk.bundles.empty() ? kVectorWarps : kWarps;
   const std::uint64_t bulkBytes = tileBytesOf(program.bulk, ctas * kWarps, bulkTileBytes(program.lanes));
-  const std::uint64_t vectorBytes = tileBytesOf(program.vector, ctas * kWarps, kVectorTileBytes);
+  const std::uint64_t vectorBytes = tileBytesOf(program.vector, ctas * vectorWarps, kVectorTileBytes);
   for (Bundle& bundle : program.bulk.bundles) {
     if (bundle.staged != 0)
       cutStaged(bundle, bulkBytes);
@@ -124,7 +125,7 @@ void cutTiles(StageProgram& program, std::int32_t maxCtas) {
   for (Bundle& bundle : program.vector.bundles)
     cut(bundle, std::min<std::uint64_t>(kVectorTileUnits, vectorBytes / bundle.sourceUnit));
   number(program.bulk, ctas * kWarps);
-  number(program.vector, ctas * kWarps);
+  number(program.vector, ctas * vectorWarps);
 }
 
 }  // namespace nccl_ext

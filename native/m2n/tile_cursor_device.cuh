@@ -24,7 +24,7 @@ class TileWalk {
     // Neighbouring tiles go to different SMs.
     tile_ = (threadIdx.x / 32 * gridDim.x + blockIdx.x) * part.grab;
     end_ = tile_ + part.grab;
-    handedOut_ = kWarps * gridDim.x * part.grab;
+    handedOut_ = blockDim.x / 32 * gridDim.x * part.grab;
     if (more()) ask();
   }
 

@@ -18,7 +18,16 @@
 namespace nccl_ext {
 namespace {
 
-constexpr int kThreads = kWarps * 32;
+// What a kernel has code for: the fewer, the more registers are left for it.
+enum class Paths {
+  kEngine,  // whole tiles by the bulk copy engine
+  kAll,
+  kVectors,  // no bulk part
+};
+
+constexpr int threadsOf(Paths paths) {
+  return static_cast<int>(paths == Paths::kVectors ? kVectorWarps : kWarps) * 32;
+}
 
 struct SharedStorage {
   std::uint64_t loaded[kWarps][ringStages(false)];
@@ -54,14 +63,14 @@ __device__ void openStage(const TransferArgs& args, std::uint64_t epoch) {
   if (lane == 0) admit(args, epoch, runs);
 }
 
-template <bool kLanes>
+template <Paths kPaths>
 __device__ void copyShare(const TransferArgs& args, std::uint64_t epoch, SharedStorage& shared, std::uint8_t* stages) {
-  if constexpr (kBulkCopy) {
+  if constexpr (kBulkCopy && kPaths != Paths::kVectors) {
     const std::uint32_t warp = threadIdx.x / 32;
     if (args.work.bulk.bundleCount > 0)
-      copyByBulk<kLanes>(args, epoch, {stages + warp * kRingBytes, shared.loaded[warp]});
+      copyByBulk<kPaths == Paths::kAll>(args, epoch, {stages + warp * kRingBytes, shared.loaded[warp]});
   }
-  if (kLanes && args.work.vector.bundleCount > 0) copyByVectors(args, epoch);
+  if (kPaths != Paths::kEngine && args.work.vector.bundleCount > 0) copyByVectors(args, epoch);
 }
 
 // All threads of the last CTA: everybody's bytes of this stage are in their places, or the failure is noted.
@@ -81,16 +90,15 @@ __device__ void exchangeArrivals(const TransferArgs& args, std::uint64_t epoch, 
   failTransfer(args, static_cast<WaitEnd>(shared.end), peer, shared.missing, epoch, cell.value);
 }
 
-// `kLanes` as in TransferWork: without it the kernel has the engine alone to keep busy, and registers to spare.
-template <bool kLanes>
-__global__ void __launch_bounds__(kThreads, 1) transferKernel(const __grid_constant__ TransferArgs args) {
+template <Paths kPaths>
+__global__ void __launch_bounds__(threadsOf(kPaths), 1) transferKernel(const __grid_constant__ TransferArgs args) {
   extern __shared__ __align__(128) std::uint8_t stages[];
   __shared__ SharedStorage shared;
   if (threadIdx.x == 0) open(args, shared);
   __syncthreads();
   const std::uint64_t epoch = shared.epoch;
   openStage(args, epoch);
-  copyShare<kLanes>(args, epoch, shared, stages);
+  copyShare<kPaths>(args, epoch, shared, stages);
   __syncthreads();
   if (threadIdx.x == 0) shared.last = isLast(args);
   __syncthreads();
@@ -106,13 +114,19 @@ __global__ void __launch_bounds__(kThreads, 1) transferKernel(const __grid_const
 
 using Kernel = void (*)(TransferArgs);
 
-Kernel kernelFor(const TransferWork& work) {
-  return work.lanes != 0 ? transferKernel<true> : transferKernel<false>;
+Paths pathsOf(const TransferWork& work) {
+  if (work.bulk.bundleCount == 0) return Paths::kVectors;
+  return work.lanes != 0 ? Paths::kAll : Paths::kEngine;
+}
+
+Kernel kernelFor(Paths paths) {
+  if (paths == Paths::kVectors) return transferKernel<Paths::kVectors>;
+  return paths == Paths::kAll ? transferKernel<Paths::kAll> : transferKernel<Paths::kEngine>;
 }
 
 // Of a CTA that copies nothing, fewer: it starts sooner.
 int threadsFor(const TransferWork& work) {
-  return work.bulk.bundleCount + work.vector.bundleCount > 0 ? kThreads : 128;
+  return work.bulk.bundleCount + work.vector.bundleCount > 0 ? threadsOf(pathsOf(work)) : 128;
 }
 
 std::size_t sharedFor(const TransferWork& work) {
@@ -122,7 +136,7 @@ std::size_t sharedFor(const TransferWork& work) {
 }  // namespace
 
 cudaError_t launchTransfer(const TransferArgs& args, cudaStream_t stream) {
-  kernelFor(args.work)<<<args.work.ctas, threadsFor(args.work), sharedFor(args.work), stream>>>(args);
+  kernelFor(pathsOf(args.work))<<<args.work.ctas, threadsFor(args.work), sharedFor(args.work), stream>>>(args);
   return cudaGetLastError();
 }
 
@@ -132,7 +146,7 @@ cudaError_t preloadTransfer(bool& bulk) {
   cudaError_t result = cudaGetDevice(&device);
   if (result == cudaSuccess) result = cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
   bool compiled = true;
-  const Kernel kernels[] = {transferKernel<false>, transferKernel<true>};
+  const Kernel kernels[] = {kernelFor(Paths::kEngine), kernelFor(Paths::kAll), kernelFor(Paths::kVectors)};
   for (const Kernel kernel : kernels) {
     cudaFuncAttributes attributes = {};
     if (result == cudaSuccess) result = cudaFuncGetAttributes(&attributes, kernel);

@@ -243,6 +243,29 @@ TEST(BundleMoves, GivesFewBytesFewCtasAndEveryWarpTiles) {
   EXPECT_GE(small.bulk.tiles, static_cast<std::uint32_t>(small.ctas) * kWarps);
 }
 
+TEST(BundleMoves, TakesSeveralTilesAtATimeWhereThereAreMany) {
+  const auto grabOf = [](std::uint64_t bytes, std::uint64_t piece) {
+    Move move = run(4096, std::uint64_t{1} << 40, piece);
+    move.counts[2] = bytes / piece;
+    move.sourceStrides[2] = static_cast<std::int64_t>(piece);
+    move.destinationStrides[2] = static_cast<std::int64_t>(2 * piece);
+    return bundleMoves({move}, {8, true}).bulk.grab;
+  };
+  EXPECT_EQ(grabOf(1 << 20, 8192), 1u);
+  EXPECT_EQ(grabOf(1 << 28, 8192), 2u);
+  EXPECT_EQ(grabOf(1 << 28, 256), 4u);
+}
+
+TEST(BundleMoves, StoresByLanesWhatTheEngineCannot) {
+  const auto programOf = [](const Move& move, bool bulk) { return bundleMoves({move}, {1, bulk}); };
+  EXPECT_FALSE(programOf(run(4096, 8192, 1024), true).lanes);
+  const StageProgram shifted = programOf(run(4097, 8192, 1024), true);
+  ASSERT_EQ(shifted.bulk.bundles.size(), 1u);
+  EXPECT_TRUE(shifted.lanes && shifted.bulk.bundles[0].staged != 0);
+  EXPECT_EQ(programOf(run(4097, 8192, 100), true).vector.bundles.size(), 1u);
+  EXPECT_EQ(programOf(run(4096, 8192, 1024), false).vector.bundles.size(), 1u);
+}
+
 TEST(BundleMoves, SplitsWhatIndicesOf32BitsCannotReach) {
   Move move = run(0, 0, 1);
   move.counts = {3, 1 << 20, 1 << 20};
