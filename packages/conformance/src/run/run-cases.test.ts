@@ -20,7 +20,7 @@ function countingPool(): { pool: WorldPool; made: number[]; disposed: number[] }
   const disposed: number[] = [];
   const pool = new WorldPool(async ({ ranks }) => {
     made.push(ranks);
-    return { dispose: async () => void disposed.push(ranks) } as unknown as World;
+    return { size: 0, ranks: [], dispose: async () => void disposed.push(ranks) } as unknown as World;
   });
   return { pool, made, disposed };
 }
