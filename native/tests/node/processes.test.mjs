@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// One rank per process, joined through rank 0. Fake device memory cannot be shared between processes, so a world needs a GPU; what
-// ends one before NCCL is called needs none.
+// One rank per process, joined through rank 0; on a GPU, or on the fakes, whose device memory is files that processes share.
 
 import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer } from 'node:net';
-import { describe, it } from 'node:test';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
 import { onGpu, runProgram } from './addon.mjs';
 
 async function freePort() {
@@ -88,8 +90,17 @@ describe('ranks with different versions of NCCL', { skip: onGpu && 'needs the fa
   });
 });
 
-describe('ranks of different processes', { skip: !onGpu && 'needs a GPU: NCCL_EXT_TEST_ADDON' }, () => {
-  for (const kind of ['symmetric', 'plain']) {
+describe('ranks of different processes', () => {
+  // The fake NCCL's ranks of several processes meet in a folder; its CUDA IPC stays within one.
+  const folder = onGpu ? undefined : mkdtempSync(join(tmpdir(), 'fake-nccl-'));
+  before(() => {
+    if (folder !== undefined) process.env.FAKE_NCCL_FOLDER = folder;
+  });
+  after(() => {
+    if (folder !== undefined) rmSync(folder, { recursive: true });
+  });
+
+  for (const kind of onGpu ? ['symmetric', 'plain'] : ['symmetric']) {
     it(`transfer into each other's ${kind} memory`, { timeout: 120_000 }, async () => {
       const port = await freePort();
       const ranks = await Promise.all([0, 1, 2].map((rank) => runProgram(sending(rank, 3, port, kind))));
