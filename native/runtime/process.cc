@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <mutex>
+#include <string>
 #include <utility>
 
 #include "nccl/loader.hpp"
@@ -26,7 +27,7 @@ constexpr int kKeepUsersValue = 0;
 void setVariables() {
   if (std::exchange(variablesSet, true)) return;
   // One hardware queue per stream: a kernel that waits for a peer must not sit in front of that peer's.
-  setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", kKeepUsersValue);
+  setenv("CUDA_DEVICE_MAX_CONNECTIONS", std::to_string(queuesPerDevice()).c_str(), kKeepUsersValue);
   // Loading a kernel while another one spins on the same GPU never ends.
   setenv("CUDA_MODULE_LOADING", "EAGER", kKeepUsersValue);
   // Without it NCCL refuses two ranks on one GPU; where nobody shares one it changes nothing.
@@ -48,6 +49,20 @@ std::string choiceText(const NcclChoice& choice) {
 }
 
 }  // namespace
+
+int queuesFor(const char* mpsDirectory) {
+  // The clients of an MPS server share a GPU's queues: when 8 of them asked for 16 each, CUDA ran out of memory.
+  constexpr int kAlone = 32, kUnderMps = 8;
+  const std::filesystem::path directory =
+      mpsDirectory != nullptr && *mpsDirectory != '\0' ? mpsDirectory : "/tmp/nvidia-mps";
+  std::error_code ignored;
+  return std::filesystem::exists(directory / "control", ignored) ? kUnderMps : kAlone;
+}
+
+int queuesPerDevice() {
+  static const int queues = queuesFor(std::getenv("CUDA_MPS_PIPE_DIRECTORY"));
+  return queues;
+}
 
 NcclSearch searchFor(int cudaMajor, const NcclChoice& choice) {
   NcclSearch search = searchFromEnvironment(cudaMajor);

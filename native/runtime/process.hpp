@@ -28,6 +28,13 @@ struct ProcessFacts {
 // ERR_DRIVER_MISSING, ERR_DRIVER_TOO_OLD, ERR_NCCL_NOT_FOUND, ERR_NCCL_VERSION.
 Outcome<ProcessFacts> prepareProcess(int cudaMajor, const NcclChoice& choice);
 
+// Hardware queues of a GPU that a process asks for (CUDA_DEVICE_MAX_CONNECTIONS): 32, and 8 where an MPS server listens in
+// `mpsDirectory` (none: in its default place).
+int queuesFor(const char* mpsDirectory);
+
+// Of this process, and so the most streams that it may have on a GPU.
+int queuesPerDevice();
+
 // Where NCCL is looked for: `choice`, then what the environment says.
 NcclSearch searchFor(int cudaMajor, const NcclChoice& choice);
 

@@ -7,15 +7,13 @@
 
 #include "runtime/barrier.hpp"
 #include "runtime/cuda_error.hpp"
+#include "runtime/process.hpp"
 #include "runtime/runtime.hpp"
 #include "runtime/status_text.hpp"
 
 namespace nccl_ext {
 namespace {
 
-// A GPU has this many hardware queues (CUDA_DEVICE_MAX_CONNECTIONS); more streams share one, where a waiting kernel
-// blocks another's peer.
-constexpr std::size_t kMaxStreamsPerDevice = 32;
 // CUDA's launch queue holds 1024 entries and then blocks the caller.
 constexpr int kMaxEntries = 900;
 // Keeps host memory from piling up on a stream that is never synchronized.
@@ -37,14 +35,16 @@ Outcome<Handle> Runtime::createStream(Handle handle) {
 }
 
 Status Runtime::refuseMoreStreams(const RankState& rank, const char* op) const {
+  // More streams share a hardware queue, where a waiting kernel blocks another's peer.
+  const auto most = static_cast<std::size_t>(queuesPerDevice());
   std::size_t onDevice = 0;
   for (const Rank& other : ranks_) onDevice += other->device == rank.device ? other->streams.size() : 0;
-  if (onDevice < kMaxStreamsPerDevice) return ok();
+  if (onDevice < most) return ok();
   return fail(ErrorCode::kUnsupported, op,
               "GPU " + std::to_string(rank.device) + " already has " + std::to_string(onDevice) +
                   " streams of this process")
       .ofRank(rank.rank)
-      .expecting(static_cast<std::int64_t>(kMaxStreamsPerDevice), static_cast<std::int64_t>(onDevice + 1))
+      .expecting(static_cast<std::int64_t>(most), static_cast<std::int64_t>(onDevice + 1))
       .helped("Dispose streams that are not used any more.");
 }
 

@@ -16,7 +16,7 @@ xz -dc "$bundle/libnccl.so.2.xz" >"$place/lib/libnccl.so.2" || exit 2
 chmod +x "$place/bin/node"
 export PATH=$place/bin:$PATH
 export NCCL_EXT_NCCL_LIBRARY=$place/lib/libnccl.so.2
-export NCCL_MULTI_RANK_GPU_ENABLE=1 CUDA_MODULE_LOADING=EAGER CUDA_DEVICE_MAX_CONNECTIONS=32
+export NCCL_MULTI_RANK_GPU_ENABLE=1 CUDA_MODULE_LOADING=EAGER
 # The driver's library and tools, where a container mounts them beside the usual places.
 [ -d /usr/local/nvidia ] && export PATH=$PATH:/usr/local/nvidia/bin:/usr/local/cuda/bin LD_LIBRARY_PATH=$LD_LIBRARY_PATH:/usr/local/nvidia/lib64
 cd "$place" || exit 2

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Streams, barriers, events and graphs on fake CUDA and NCCL: ordering, limits, deadlines.
 #include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 
+#include "runtime/process.hpp"
 #include "tests/fake/fake_cudart.hpp"
 #include "tests/support/one_rank.hpp"
 
@@ -33,6 +37,15 @@ TEST(Runtime, HoldsAtMost256OperationsAndTakesMoreAfterwards) {
   ASSERT_TRUE(harness.runtime.freeBuffer(buffer));
   EXPECT_EQ(codeOf(harness.runtime.freeBuffer(buffer)), ErrorCode::kDisposed);
   harness.dispose(ranks);
+}
+
+TEST(Runtime, LeavesHardwareQueuesToOtherClientsOfAnMpsServer) {
+  std::string place = (std::filesystem::temp_directory_path() / "mps-XXXXXX").string();
+  ASSERT_NE(mkdtemp(place.data()), nullptr);
+  EXPECT_EQ(queuesFor(place.c_str()), 32) << "no server listens there";
+  std::ofstream(place + "/control") << "";
+  EXPECT_EQ(queuesFor(place.c_str()), 8);
+  std::filesystem::remove_all(place);
 }
 
 TEST(Runtime, BarrierMakesRanksWaitForEachOther) {
