@@ -20,7 +20,7 @@ function(add_fake kind variant name)
   set(target fake_${kind}_${variant})
   add_library(${target} SHARED tests/fake/fake_${kind}.cc)
   if(kind STREQUAL "cuda")
-    foreach(part contexts ipc memory modules virtual_memory)
+    foreach(part contexts graphs ipc memory modules virtual_memory)
       target_sources(${target} PRIVATE tests/fake/fake_${part}.cc)
     endforeach()
   endif()
@@ -64,8 +64,10 @@ set_target_properties(nccl_ext_host PROPERTIES POSITION_INDEPENDENT_CODE ON CXX_
 add_executable(host_tests
   tests/host/bundle_moves_test.cc
   tests/host/cast_test.cc
+  tests/host/copy_engines_test.cc
   tests/host/descriptor_test.cc
   tests/host/driver_test.cc
+  tests/host/engine_copies_test.cc
   tests/host/foreign_streams_test.cc
   tests/host/identity_test.cc
   tests/host/join_test.cc

@@ -6,7 +6,9 @@ set(M2N_SOURCES
   m2n/check_bounds.cc
   m2n/check_overlap.cc
   m2n/check_peers.cc
+  m2n/copy_graph.cc
   m2n/device_program.cc
+  m2n/engine_copies.cc
   m2n/exposure.cc
   m2n/hash_program.cc
   m2n/launch_execution.cc
@@ -32,6 +34,7 @@ set(RUNTIME_SOURCES
   runtime/export_share.cc
   runtime/foreign_memory.cc
   runtime/foreign_streams.cc
+  runtime/graph_condition.cc
   runtime/graphs.cc
   runtime/identity.cc
   runtime/ipc_memory.cc
@@ -65,5 +68,5 @@ set(RUNTIME_SOURCES
   runtime/wire.cc
   runtime/worker.cc
   runtime/worlds.cc)
-set(KERNEL_SOURCES m2n/hash.cu m2n/transfer.cu runtime/barrier.cu runtime/moves.cu)
+set(KERNEL_SOURCES m2n/gate.cu m2n/hash.cu m2n/transfer.cu runtime/barrier.cu runtime/moves.cu)
 set(NODE_SOURCES node/addon.cc node/bind_foreign.cc node/bind_kernels.cc node/bind_m2n.cc node/bind_runtime.cc node/convert.cc node/session.cc)

@@ -20,6 +20,7 @@ struct Move {
   std::array<std::uint64_t, 3> counts{1, 1, 1};
   std::array<std::int64_t, 3> sourceStrides{};
   std::array<std::int64_t, 3> destinationStrides{};
+  std::int32_t tensor = 0;  // at the receiver; for errors alone
 };
 
 struct StageLimits {

@@ -117,6 +117,33 @@ void placeHashes(DeviceProgram& program, const HashLayout& at, std::byte* base, 
   program.compare = compare;
 }
 
+// The copies by which engines do a stage; none: its kernel does it.
+Outcome<std::optional<EngineCopies>> enginesFor(const PreparePart& part, const std::vector<Move>& moves,
+                                                const ProgramLimits& limits) {
+  using Copies = std::optional<EngineCopies>;
+  const bool always = limits.engines == EngineUse::kAlways;
+  if (moves.empty() || limits.engines == EngineUse::kNever) return Copies();
+  if (!always && (!*limits.condition || moves.size() > kMostDefaultCopies)) return Copies();
+  if (!*limits.condition) {
+    return fail(ErrorCode::kUnsupported, kPrepareOp,
+                "copy engines alone (sms: 0) are out of reach on rank " + std::to_string(part.rank) + ": " +
+                    limits.condition->why())
+        .ofRank(part.rank)
+        .helped("Update the driver, or leave out sms.");
+  }
+  std::optional<EngineRefusal> refusal;
+  EngineCopies copies = engineCopiesOf(moves, refusal);
+  if (!refusal) return always || copies.areFewAndLarge() ? Copies(std::move(copies)) : Copies();
+  if (!always) return Copies();
+  const Move& move = moves[refusal->move];
+  return fail(ErrorCode::kUnsupported, kPrepareOp,
+              "tensor " + std::to_string(move.tensor) + " from rank " + std::to_string(part.rank) + " to rank " +
+                  std::to_string(move.peer) + " " + refusal->reason + ": copy engines alone (sms: 0) cannot move it")
+      .ofRank(part.rank)
+      .fromPeer(move.peer)
+      .helped("Leave out sms on rank " + std::to_string(part.rank) + ", or let it have at least 1 SM.");
+}
+
 }  // namespace
 
 std::vector<Move> movesOf(const PreparePart& part, const PeerAddresses& peers, int stage) {
@@ -126,6 +153,7 @@ std::vector<Move> movesOf(const PreparePart& part, const PeerAddresses& peers, i
     if (sends.stage[index] != stage || isEmptyMove(sends, index)) continue;
     Move move;
     move.peer = sends.peer[index];
+    move.tensor = sends.tensor[index];
     move.transform = sends.transform[index];
     move.source = addressOf(part, stage == 0 ? part.sources : part.destinations, sends.sourceTensor[index]) +
                   static_cast<std::uint64_t>(sends.sourceOffset[index]);
@@ -150,7 +178,7 @@ std::vector<Move> movesOf(const PreparePart& part, const PeerAddresses& peers, i
 }
 
 Outcome<DeviceProgram> loadProgram(const PreparePart& part, const std::vector<PeerPart>& parts,
-                                   const PeerAddresses& peers, const StageLimits& limits, const NcclApi& api,
+                                   const PeerAddresses& peers, const ProgramLimits& limits, const NcclApi& api,
                                    int device) {
   const TransferState state;
   const StagePeers stages[kTransferStages] = {peersOf(part, 0), peersOf(part, 1)};
@@ -163,10 +191,15 @@ Outcome<DeviceProgram> loadProgram(const PreparePart& part, const std::vector<Pe
   const std::size_t granteesAt = layout.add(grantees);
   std::size_t receiversAt[kTransferStages], sendersAt[kTransferStages], imageAt[kTransferStages];
   ProgramImage images[kTransferStages];
+  std::optional<EngineCopies> copies[kTransferStages];
   for (int stage = 0; stage < kTransferStages; stage++) {
     receiversAt[stage] = layout.add(stages[stage].receivers);
     sendersAt[stage] = layout.add(stages[stage].senders);
-    images[stage] = imageOf(bundleMoves(movesOf(part, peers, stage), limits));
+    const std::vector<Move> moves = movesOf(part, peers, stage);
+    Outcome<std::optional<EngineCopies>> engines = enginesFor(part, moves, limits);
+    if (!engines) return engines.error();
+    copies[stage] = std::move(engines.value());
+    images[stage] = imageOf(bundleMoves(copies[stage] ? std::vector<Move>() : moves, limits.kernels));
     imageAt[stage] = layout.add(images[stage].bytes.data(), images[stage].bytes.size());
   }
 
@@ -200,6 +233,14 @@ Outcome<DeviceProgram> loadProgram(const PreparePart& part, const std::vector<Pe
     args.size = static_cast<std::int32_t>(peers.controls.size());
     args.stage = stage;
     args.last = stage + 1 == program.stageCount ? 1 : 0;
+    if (!copies[stage]) continue;
+    Outcome<CopyGraph> graph = CopyGraph::make(std::move(*copies[stage]), &args.state->failed, limits.condition);
+    if (!graph) {
+      ErrorRecord error = graph.error();
+      error.rank = part.rank;
+      return error;
+    }
+    program.engines[stage].emplace(std::move(graph.value()));
   }
   if (part.verify) placeHashes(program, hashes, base, peers.controls[static_cast<std::size_t>(part.rank)]);
   return program;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "m2n/bundle_moves.hpp"
+#include "m2n/copy_graph.hpp"
 #include "m2n/hash_program.hpp"
 #include "m2n/prepare_part.hpp"
 #include "m2n/shared/transfer_args.hpp"
@@ -16,10 +17,20 @@ struct PeerAddresses {
   std::vector<std::vector<std::uint64_t>> destinations;  // by rank and tensor: where the tensor is bound
 };
 
+// Whether copy engines move what a stage sends, in place of its kernel.
+enum class EngineUse { kNever, kWhereBetter, kAlways };
+
+struct ProgramLimits {
+  StageLimits kernels;
+  EngineUse engines = EngineUse::kWhereBetter;
+  std::shared_ptr<const GraphCondition> condition;  // of the rank's GPU
+};
+
 struct DeviceProgram {
   DeviceMemory memory;
-  TransferArgs stages[kTransferStages] = {};  // without what belongs to a launch or the rank's host side
-  int stageCount = 1;                         // stage 1 is launched where a rank takes part in it
+  TransferArgs stages[kTransferStages] = {};          // without what belongs to a launch or the rank's host side
+  int stageCount = 1;                                 // stage 1 is launched where a rank takes part in it
+  std::optional<CopyGraph> engines[kTransferStages];  // what copies in place of a stage's kernel
   // Of a verified transfer, likewise.
   HashArgs sent[kTransferStages] = {};
   HashArgs received = {};
@@ -29,9 +40,9 @@ struct DeviceProgram {
 // The moves of one stage with addresses.
 std::vector<Move> movesOf(const PreparePart& part, const PeerAddresses& peers, int stage);
 
-// `parts` by rank. ERR_OUT_OF_MEMORY.
+// `parts` by rank. ERR_OUT_OF_MEMORY. ERR_UNSUPPORTED: engines alone are asked for and cannot, or are out of reach here.
 Outcome<DeviceProgram> loadProgram(const PreparePart& part, const std::vector<PeerPart>& parts,
-                                   const PeerAddresses& peers, const StageLimits& limits, const NcclApi& api,
+                                   const PeerAddresses& peers, const ProgramLimits& limits, const NcclApi& api,
                                    int device);
 
 }  // namespace nccl_ext

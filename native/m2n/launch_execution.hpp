@@ -17,7 +17,8 @@ struct LaunchPlace {
 // Of the launch queue: the kernels of an execution, and the event behind them.
 int entriesOf(const DeviceProgram& program);
 
-// `ctas`: of the kernels that hash, at most.
-cudaError_t launchExecution(const DeviceProgram& program, const LaunchPlace& place, int ctas, cudaStream_t stream);
+// `ctas`: of the kernels that hash, at most. `captures`: the stream records a graph.
+cudaError_t launchExecution(const DeviceProgram& program, const LaunchPlace& place, int ctas, cudaStream_t stream,
+                            bool captures);
 
 }  // namespace nccl_ext

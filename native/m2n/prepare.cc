@@ -92,8 +92,7 @@ class Preparing {
     PeerAddresses peers;
     if (!problem) problem = findPeers(peers);
     if (!problem) {
-      Outcome<DeviceProgram> program =
-          loadProgram(part_, parts_, peers, {rank_.smBudget, rank_.bulkCopies}, *rank_.world->api, rank_.device);
+      Outcome<DeviceProgram> program = loadProgram(part_, parts_, peers, limits(), *rank_.world->api, rank_.device);
       if (program)
         made_->program = std::move(program.value());
       else
@@ -103,6 +102,14 @@ class Preparing {
     if (!verdicts) return failure(verdicts.error());
     if (Problem wrong = refusalOf(kPrepareOp, verdicts.value(), problem, rank_.rank)) return refusal(*wrong);
     return {made_, false};
+  }
+
+  // Who names a number of SMs wants the kernel.
+  ProgramLimits limits() const {
+    const EngineUse engines = !request_.sms        ? EngineUse::kWhereBetter
+                              : *request_.sms == 0 ? EngineUse::kAlways
+                                                   : EngineUse::kNever;
+    return {{smsOf(rank_.smBudget, request_.sms), rank_.bulkCopies}, engines, rank_.condition};
   }
 
   // Cleared before any peer knows where it is.

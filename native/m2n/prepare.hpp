@@ -13,6 +13,7 @@ namespace nccl_ext {
 struct PrepareRequest {
   std::string digest;
   bool verify = false;
+  std::optional<int> sms;  // as in PrepareConfig
   std::optional<ErrorRecord> problem;
   PreparePart part;
   std::vector<Exposure> memories;  // of part.memories

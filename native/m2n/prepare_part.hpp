@@ -2,7 +2,9 @@
 // What one rank brings to prepareTransfer, checked as far as it can be without the others.
 #pragma once
 
+#include <algorithm>
 #include <memory>
+#include <optional>
 #include <unordered_map>
 
 #include "m2n/move_table.hpp"
@@ -24,7 +26,13 @@ struct PrepareConfig {
   TensorBindings sources;
   TensorBindings destinations;
   bool verify = false;
+  std::optional<int> sms = std::nullopt;  // of this rank, for the transfer's kernels; 0: copy engines alone
 };
+
+// SMs that kernels of a transfer may hold: grants and arrivals take one even where engines copy.
+inline int smsOf(int budget, const std::optional<int>& asked) {
+  return asked ? std::max(1, *asked) : budget;
+}
 
 // Where a tensor lives.
 struct BoundTensor {

@@ -16,6 +16,7 @@ struct PreparedTransfer {
   std::vector<std::shared_ptr<BufferState>> buffers;
   TransferCounts* counts = nullptr;  // a pinned cell of the rank's
   int ctas = 0;                      // of its kernels at most
+  int sms = 1;                       // that those may hold which hash
   // Where its latest execution is; none when that stream is gone, and with it everything that was on it.
   StreamState* stream = nullptr;
   std::uint64_t ticket = 0;

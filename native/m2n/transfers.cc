@@ -21,6 +21,17 @@ ErrorRecord invalid(const RankState& rank, std::string detail) {
   return fail(ErrorCode::kInvalidArgument, kPrepareOp, std::move(detail)).ofRank(rank.rank);
 }
 
+std::optional<ErrorRecord> smsProblem(const RankState& rank, const std::optional<int>& sms) {
+  if (!sms || (*sms >= 0 && *sms <= rank.smBudget)) return std::nullopt;
+  const std::string most = std::to_string(rank.smBudget);
+  return fail(ErrorCode::kInvalidArgument, kPrepareOp,
+              "sms must be an integer from 0 to " + most + ", the SMs that rank " + std::to_string(rank.rank) +
+                  " may hold, not " + std::to_string(*sms))
+      .ofRank(rank.rank)
+      .expecting(static_cast<std::int64_t>(rank.smBudget), static_cast<std::int64_t>(*sms))
+      .helped("Ask for fewer, or give the rank more when the world is made.");
+}
+
 }  // namespace
 
 // The buffers of one side, each once in the part's memories.
@@ -57,7 +68,9 @@ std::shared_ptr<PrepareRequest> Runtime::prepareRequest(const RankState& rank, P
   auto request = std::make_shared<PrepareRequest>();
   request->digest = config.program.digest;
   request->verify = config.verify;
+  request->sms = config.sms;
   request->problem = programProblem(config.program, config.verify, rank.rank, rank.world->size);
+  if (!request->problem) request->problem = smsProblem(rank, config.sms);
   PreparePart& part = request->part;
   part.rank = rank.rank;
   part.verify = config.verify;
@@ -104,6 +117,7 @@ void Runtime::prepareTransfer(Handle handle, PrepareConfig config, Done<Handle> 
       transfer->buffers = request->part.buffers;
       for (const TransferArgs& stage : transfer->made->program.stages)
         transfer->ctas = std::max(transfer->ctas, stage.work.ctas);
+      transfer->sms = smsOf(rank->smBudget, request->sms);
       for (const Buffer& buffer : transfer->buffers) buffer->exposed = true;
       transfer->handle = handles_.add(transfer);
       rank->transfers.insert(transfer.get());
@@ -137,7 +151,8 @@ Status Runtime::enqueueTransfer(Handle handle, Handle streamHandle) {
   const LaunchPlace place{transfer.counts, boxOf(*stream), &rank.cells->words(),
                           static_cast<std::uint64_t>(std::chrono::nanoseconds(rank.world->timeout).count())};
   if (result == cudaSuccess)
-    result = launchExecution(transfer.made->program, place, rank.smBudget, stream->stream.get());
+    result =
+        launchExecution(transfer.made->program, place, transfer.sms, stream->stream.get(), stream->capture.has_value());
   Operation operation;
   operation.entries = entries;
   if (stream->capture) {

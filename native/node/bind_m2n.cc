@@ -78,6 +78,8 @@ PrepareConfig prepareConfigOf(const Napi::Value& value) {
   config.sources = bindingsOf(field(value, "sources"));
   config.destinations = bindingsOf(field(value, "destinations"));
   config.verify = field(value, "verify").ToBoolean();
+  const Napi::Value sms = field(value, "sms");
+  if (!sms.IsUndefined()) config.sms = smallIntegerOf(sms);
   return config;
 }
 

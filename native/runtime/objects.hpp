@@ -19,6 +19,7 @@
 #include "m2n/reach.hpp"
 #include "nccl/comm.hpp"
 #include "runtime/device_memory.hpp"
+#include "runtime/graph_condition.hpp"
 #include "runtime/handles.hpp"
 #include "runtime/identity.hpp"
 #include "runtime/local_meeting.hpp"
@@ -114,6 +115,7 @@ struct RankState {
   CudaEvent lastBarrier;                 // of any stream; the next barrier waits for it
   StreamState* barrierStream = nullptr;  // where it was recorded
   bool bulkCopies = false;               // its GPU has an engine for them
+  std::shared_ptr<const GraphCondition> condition;
   std::unordered_set<StreamState*> streams;
   std::unordered_set<BufferState*> buffers;
   std::unordered_set<WindowState*> windows;

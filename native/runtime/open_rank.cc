@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "m2n/gate.hpp"
 #include "m2n/hash.hpp"
 #include "m2n/transfer.hpp"
 #include "runtime/barrier.hpp"
@@ -117,6 +118,8 @@ Status tryOpen(RankState& rank, Clock::time_point deadline) {
   if (Status loaded = cudaStatus(preloadBarrier(), rank, "loading kernels"); !loaded) return loaded;
   if (Status loaded = cudaStatus(preloadMoves(), rank, "loading kernels"); !loaded) return loaded;
   if (Status loaded = cudaStatus(preloadTransfer(rank.bulkCopies), rank, "loading kernels"); !loaded) return loaded;
+  if (Status loaded = cudaStatus(preloadGate(), rank, "loading kernels"); !loaded) return loaded;
+  rank.condition = std::make_shared<const GraphCondition>(GraphCondition::load(rank.device));
   if (Status loaded = cudaStatus(preloadHashes(), rank, "loading kernels"); !loaded) return loaded;
   Outcome<ncclUniqueId> id = shareUniqueId(rank, deadline);
   if (!id) return id.error();
@@ -172,6 +175,7 @@ Status closeRank(RankState& rank, bool broken, Clock::time_point deadline) {
   rank.oldMemory.clear();
   rank.spareStaging.clear();
   rank.oldModules.clear();
+  rank.condition.reset();
   rank.oldHolds.clear();
   rank.control = ControlBlock();
   return closed;

@@ -92,6 +92,7 @@ Status open(RankState& parent, RankState& child, World& world, int rank, Clock::
   child.ranksOnGpu = parent.ranksOnGpu;
   child.smBudget = parent.smBudget;
   child.bulkCopies = parent.bulkCopies;
+  child.condition = parent.condition;
   if (const Status connected = connectRank(child, world, deadline); !connected) return connected;
   if (world.oneProcess) return ok();
   const Outcome<std::vector<Bytes>> here = world.meeting->gather(rank, {kOp, "here", {}}, deadline);

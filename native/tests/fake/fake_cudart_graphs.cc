@@ -8,10 +8,6 @@ using nccl_ext::fake::launch;
 using nccl_ext::fake::live;
 using nccl_ext::fake::Work;
 
-struct CUgraph_st {
-  std::vector<Work> work;
-};
-
 struct CUgraphExec_st {
   std::vector<Work> work;
 };
@@ -20,7 +16,7 @@ extern "C" {
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
   const std::lock_guard<std::mutex> lock(stream->mutex);
-  stream->recording = new std::vector<Work>();
+  stream->recording = new CUgraph_st();
   return cudaSuccess;
 }
 cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status) {
@@ -30,8 +26,11 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* 
 }
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
   const std::lock_guard<std::mutex> lock(stream->mutex);
-  *graph = new CUgraph_st{std::move(*stream->recording)};
-  delete std::exchange(stream->recording, nullptr);
+  *graph = std::exchange(stream->recording, nullptr);
+  return cudaSuccess;
+}
+cudaError_t cudaGraphCreate(cudaGraph_t* graph, unsigned) {
+  *graph = new CUgraph_st();
   return cudaSuccess;
 }
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph, unsigned long long) {

@@ -29,7 +29,6 @@ struct CUstream_st : nccl_ext::fake::StreamFront {
   std::mutex mutex;
   std::condition_variable wake;
   std::deque<nccl_ext::fake::Work> queue;
-  std::vector<nccl_ext::fake::Work>* recording = nullptr;
   bool ending = false;
   std::thread thread;
 };

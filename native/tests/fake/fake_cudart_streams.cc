@@ -30,7 +30,7 @@ void runStream(CUstream_st* stream) {
 cudaError_t nccl_ext::fake::launch(cudaStream_t stream, Work work) {
   const std::lock_guard<std::mutex> lock(stream->mutex);
   if (stream->recording != nullptr)
-    stream->recording->push_back(std::move(work));
+    stream->recording->work.push_back(std::move(work));
   else
     stream->queue.push_back(std::move(work));
   stream->wake.notify_one();

@@ -6,10 +6,13 @@
 
 #include <functional>
 
+#include "tests/fake/fake_graph.hpp"
+
 namespace nccl_ext::fake {
 
 struct StreamFront {
   cudaError_t (*launch)(cudaStream_t stream, std::function<void()> work) = nullptr;
+  CUgraph_st* recording = nullptr;  // what it captures; its owner's thread alone captures and asks
 };
 
 }  // namespace nccl_ext::fake

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernel of a transfer's stage on a host thread: the same program and protocol, tile by tile, one thread for all CTAs.
+// The kernels of a transfer's stage on a host thread: the same program and protocol, tile by tile, one thread for all CTAs.
 #include <chrono>
 #include <cstring>
 #include <map>
 #include <thread>
 
+#include "m2n/gate.hpp"
 #include "m2n/shared/cast.hpp"
 #include "m2n/shared/piece.hpp"
 #include "m2n/shared/transfer.hpp"
@@ -40,17 +41,52 @@ class Stage {
     const bool runs = mayRun(args_, skipReason(guardOf(args_)));
     admit(args_, epoch_, runs);
     if (runs) work();
-    closeStage(args_);
-    endStage(args_, epoch_, args_.state->failed != 0, args_.state->completed);
+    end();
+  }
+
+  void gate() {
+    if (!mayRun(args_, skipReason(guardOf(args_)))) return;
+    grantSenders();
+    awaitReceivers();
+  }
+
+  void settle(std::uint64_t bytes) {
+    if (args_.state->failed == 0) {
+      countWritten(bytes);
+      exchangeArrivals();
+    }
+    end();
   }
 
  private:
   void work() {
+    grantSenders();
+    if (copyPart(args_.work.bulk) && copyPart(args_.work.vector) && awaitReceivers()) exchangeArrivals();
+  }
+
+  void end() {
+    closeStage(args_);
+    endStage(args_, epoch_, args_.state->failed != 0, args_.state->completed);
+  }
+
+  void grantSenders() {
     for (int i = 0; args_.stage == 0 && i < args_.granteeCount; i++) grant(args_, args_.grantees[i], epoch_);
-    if (!copyPart(args_.work.bulk) || !copyPart(args_.work.vector)) return;
+  }
+
+  bool awaitReceivers() {
     for (int i = 0; i < args_.receiverCount; i++) {
-      if (!mayWrite(args_.receivers[i])) return;
+      if (!mayWrite(args_.receivers[i])) return false;
     }
+    return true;
+  }
+
+  void countWritten(std::uint64_t bytes) {
+    TransferCell& progress = args_.controls[args_.rank][progressCell(args_.size)];
+    publish<kSystem>(progress.value, progress.value + bytes);
+    publish<kSystem>(args_.counts->written, progress.value);
+  }
+
+  void exchangeArrivals() {
     for (int i = 0; i < args_.receiverCount; i++) arrive(args_, args_.receivers[i], epoch_);
     awaitSenders();
   }
@@ -109,9 +145,7 @@ class Stage {
         written += std::uint64_t{span.units} * bundle.destinationUnit;
       }
     }
-    TransferCell& progress = args_.controls[args_.rank][progressCell(args_.size)];
-    publish<kSystem>(progress.value, progress.value + written);
-    publish<kSystem>(args_.counts->written, progress.value);
+    countWritten(written);
     return true;
   }
 
@@ -124,6 +158,18 @@ class Stage {
 
 cudaError_t launchTransfer(const TransferArgs& args, cudaStream_t stream) {
   return fake::launch(stream, [args] { Stage(args).run(); });
+}
+
+cudaError_t launchGate(const TransferArgs& args, cudaStream_t stream) {
+  return fake::launch(stream, [args] { Stage(args).gate(); });
+}
+
+cudaError_t launchSettle(const TransferArgs& args, std::uint64_t bytes, cudaStream_t stream) {
+  return fake::launch(stream, [args, bytes] { Stage(args).settle(bytes); });
+}
+
+cudaError_t preloadGate() {
+  return cudaSuccess;
 }
 
 cudaError_t preloadTransfer(bool& bulk) {

@@ -60,6 +60,11 @@ run_step() {
   case $1 in
     machine) step machine 60 bash -c 'nvidia-smi --query-gpu=name,driver_version,memory.used --format=csv; uname -r; node -v; node -p "JSON.stringify(require(process.argv[1]).probe())" "$0"' "$addon" ;;
     doctor) step doctor 60 node node_modules/@nccl-ext/cli/bin/nccl-ext.mjs doctor; cat "$OUT/doctor.log" ;;
+    copy-engines)
+      test_file copy-engines-4 120 gpu/copy-engines TEST_RANKS=4
+      test_file copy-engines-8 120 gpu/copy-engines TEST_RANKS=8
+      step copy-engines-cases 300 node node_modules/@nccl-ext/cli/bin/nccl-ext.mjs selftest --backend cuda --ranks 8 --sms 0; tail -n 40 "$OUT/copy-engines-cases.log"
+      step copy-engines-bench 200 node node_modules/@nccl-ext/cli/bin/nccl-ext.mjs bench m2n --backend cuda --sms 0 --save "$OUT/copy-engines-bench.json"; cat "$OUT/copy-engines-bench.log" ;;
     bench-m2n) step bench-m2n 200 node node_modules/@nccl-ext/cli/bin/nccl-ext.mjs bench m2n --backend cuda --sweep 8,13,16,28+4 --save "$OUT/bench-m2n.json"; cat "$OUT/bench-m2n.log" ;;
     bench-m2n-processes) step bench-m2n-processes 200 "$tests/gpu/with-mps.sh" node node_modules/@nccl-ext/cli/bin/nccl-ext.mjs run -n 8 nccl-ext bench m2n --backend cuda --save "$OUT/bench-m2n-processes.json"; cat "$OUT/bench-m2n-processes.log" ;;
     binding | processes) test_file "$1" 60 "node/$1" "NCCL_EXT_TEST_ADDON=$addon" ;;
@@ -93,7 +98,7 @@ run_step() {
   esac
 }
 
-for name in ${*:-machine doctor binding world-2 world-4 world-8 split-2 split-4 smoke-2 smoke-4 smoke-8 smoke-processes foreign bad-input processes launch launchers lifetime pytorch selftest-2 selftest-4 selftest-8 selftest-processes refit-values refit-demo refit-qwen refit-qwen-same refit-qwen-hashed lost-rank soak large bench-m2n bench-m2n-processes}; do run_step "$name"; done
+for name in ${*:-machine doctor binding world-2 world-4 world-8 split-2 split-4 smoke-2 smoke-4 smoke-8 smoke-processes foreign bad-input processes launch launchers lifetime pytorch selftest-2 selftest-4 selftest-8 selftest-processes refit-values refit-demo refit-qwen refit-qwen-same refit-qwen-hashed lost-rank soak large copy-engines bench-m2n bench-m2n-processes}; do run_step "$name"; done
 echo '== results'
 printf '%s\n' "${results[@]}"
 exit $status

@@ -36,6 +36,12 @@ describe('prepareTransfer', () => {
     expect(await prepare((_, options) => options)).toEqual([undefined, undefined, undefined]);
   });
 
+  it('takes another number of SMs on every rank', async () => {
+    for (const sms of [0, 1, 64]) {
+      expect(await prepare((_, options) => ({ ...options, sms }))).toEqual([undefined, undefined, undefined]);
+    }
+  });
+
   it.each<[string, string, (comm: Communicator, options: PrepareOptions) => PrepareOptions]>([
     ['a missing binding', 'ERR_INVALID_ARGUMENT', (_, { sources }) => ({ sources: sources! })],
     [
@@ -74,6 +80,13 @@ describe('prepareTransfer', () => {
     ['no bindings', 'ERR_INVALID_ARGUMENT', () => ({ sources: null as never })],
     ['no options', 'ERR_INVALID_ARGUMENT', () => null as never],
     ['verify as text', 'ERR_INVALID_ARGUMENT', (_, options) => ({ ...options, verify: 'yes' as never })],
+    ...['4', -1, 1.5, 1025, null].map(
+      (sms): [string, string, (comm: Communicator, options: PrepareOptions) => PrepareOptions] => [
+        `${JSON.stringify(sms)} SMs`,
+        'ERR_INVALID_ARGUMENT',
+        (_, options) => ({ ...options, sms: sms as never }),
+      ],
+    ),
     [
       'a disposed buffer',
       'ERR_DISPOSED',

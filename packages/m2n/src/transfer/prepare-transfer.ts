@@ -25,6 +25,12 @@ export interface PrepareOptions {
   readonly destinations?: Bindings;
   /** Hash every (peer, tensor) where it is sent and again where it arrived; a difference is ERR_VERIFY. Default false. */
   readonly verify?: boolean;
+  /**
+   * SMs that the kernels of this transfer may hold on this rank: 1 to `communicator.device.smBudget`. Without it they may hold all of those, and
+   * a rank that sends few large contiguous pieces uses copy engines instead. 0: copy engines alone; what they cannot move (a cast, short
+   * runs) is ERR_UNSUPPORTED. Ranks need not agree. The embedded backend has no SMs and moves everything.
+   */
+  readonly sms?: number | undefined;
 }
 
 /**
@@ -32,7 +38,7 @@ export interface PrepareOptions {
  *
  * @throws ERR_DISAGREEMENT when ranks hold different plans or options (ranks and field named), ERR_INVALID_ARGUMENT for a missing
  * binding, ERR_OUT_OF_BOUNDS for one that is too small, ERR_OVERLAP when a destination shares bytes with anything else, ERR_RANK_LOST
- * on the other ranks when one refuses, ERR_UNSUPPORTED when the backend cannot reshard.
+ * on the other ranks when one refuses, ERR_UNSUPPORTED when the backend cannot reshard, or not by copy engines alone (`sms: 0`).
  * @example
  * ```ts
  * const transfer = await prepareTransfer(comm, plan, { sources: { w: trainerBuffer }, destinations: { w: engineBuffer } });
@@ -48,17 +54,19 @@ export async function prepareTransfer(
   const began = performance.now();
   const backend = backendOf(communicator);
   const { rank } = communicator;
-  const { m2n, program, bound, verify } = await refuseTogether(
+  const { m2n, program, bound, verify, sms } = await refuseTogether(
     communicator,
     { op: 'prepare transfer', topic: 'transfer' },
     () => {
       requirePlan(plan);
       requireObject('options', options);
-      const { sources = {}, destinations = {}, verify = false } = options;
+      const { sources = {}, destinations = {}, verify = false, sms } = options;
       requireBoolean(verify);
+      requireSms(communicator, sms);
       requireSameSize(communicator, plan);
       const value = {
         verify,
+        sms,
         m2n: requireM2n(backend.m2n, backend.info.name),
         bound: bindTensors(communicator, plan, sources, destinations),
         program: plan.program(rank, { receives: verify }),
@@ -66,7 +74,8 @@ export async function prepareTransfer(
       return { value, fields: { digest: plan.digest, verify } };
     },
   );
-  const handle = unwrap(await m2n.prepareTransfer(rankHandleOf(communicator), { program, ...bound, verify }));
+  const config = { program, ...bound, verify, ...(sms === undefined ? {} : { sms }) };
+  const handle = unwrap(await m2n.prepareTransfer(rankHandleOf(communicator), config));
   const sentBytes = tableBytes(program.sends);
   publish('transfer.prepared', () => ({
     rank,
@@ -93,6 +102,25 @@ function requireBoolean(verify: unknown): void {
     field: 'verify',
     seen: verify,
   });
+}
+
+/** As many SMs as a GPU may have, where the rank has none. */
+const mostSms = 1024;
+
+function requireSms({ rank, device }: Communicator, sms: unknown): void {
+  const most = device.smBudget === 0 ? mostSms : device.smBudget;
+  if (sms === undefined || (Number.isInteger(sms) && (sms as number) >= 0 && (sms as number) <= most)) return;
+  throw new NcclExtError(
+    'ERR_INVALID_ARGUMENT',
+    `sms must be an integer from 0 to ${most}, the SMs that rank ${rank} may hold, got ${describe(sms)}.`,
+    {
+      rank,
+      field: 'sms',
+      expected: most,
+      seen: sms,
+      help: 'Ask for fewer, or give the rank more when the world is made.',
+    },
+  );
 }
 
 function requireSameSize(communicator: Communicator, plan: ExecutablePlan): void {

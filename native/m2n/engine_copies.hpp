@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which moves copy engines can do, and as how many copies. Pure.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "m2n/bundle_moves.hpp"
+
+namespace nccl_ext {
+
+// `planes` x `rows` runs of `width` bytes. A plane has the pitch times the height; both are multiples of nothing.
+struct EngineCopy {
+  std::uint64_t source = 0;
+  std::uint64_t destination = 0;  // as this rank sees it
+  std::uint64_t width = 0;
+  std::uint64_t rows = 1, planes = 1;
+  std::uint64_t sourcePitch = 0, destinationPitch = 0;    // bytes from row to row
+  std::uint64_t sourceHeight = 1, destinationHeight = 1;  // rows from plane to plane
+};
+
+struct EngineCopies {
+  std::vector<EngineCopy> copies;
+  std::uint64_t bytes = 0;  // of one execution
+
+  // Whether they are few and large: better than the kernel, whose SMs are then free for others.
+  bool areFewAndLarge() const;
+};
+
+// A run of a strided copy that is shorter costs an engine more than its bytes do.
+inline constexpr std::uint64_t kLeastEngineRun = 4096;
+// Not yet measured: on NVLink the kernel reaches the same rate, so only the SMs are won.
+inline constexpr std::size_t kMostDefaultCopies = 32;
+inline constexpr std::uint64_t kLeastDefaultBytes = std::uint64_t{8} << 20;  // of a copy, on average
+// Copies become nodes of a graph; more take long to prepare.
+inline constexpr std::size_t kMostEngineCopies = 16'384;
+
+// A move that engines cannot do: its place in `moves`, and the reason, which goes on from "tensor 3 ".
+struct EngineRefusal {
+  std::size_t move = 0;
+  std::string reason;
+};
+
+// The copies of all moves, or in `refusal` why not. Moves are checked, as for bundleMoves.
+EngineCopies engineCopiesOf(const std::vector<Move>& moves, std::optional<EngineRefusal>& refusal);
+
+}  // namespace nccl_ext

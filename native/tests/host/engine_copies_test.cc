@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copies by which engines do a move, against the move itself: random shapes, and what is refused.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+
+#include "m2n/engine_copies.hpp"
+#include "m2n/move_shape.hpp"
+
+namespace nccl_ext {
+namespace {
+
+// Source, destination and bytes of each run, cut into pieces of `piece` bytes. Sorted.
+using Runs = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
+
+constexpr std::uint64_t kPiece = 1024;
+
+void cut(Runs& runs, std::uint64_t source, std::uint64_t destination, std::uint64_t bytes) {
+  for (std::uint64_t at = 0; at < bytes; at += kPiece) runs.emplace_back(source + at, destination + at);
+}
+
+Runs runsOfMove(const Move& move) {
+  Runs runs;
+  for (std::uint64_t run = 0; run < runsOf(move); run++) {
+    const std::uint64_t index[3] = {run / (move.counts[1] * move.counts[2]), run / move.counts[2] % move.counts[1],
+                                    run % move.counts[2]};
+    std::uint64_t source = move.source, destination = move.destination;
+    for (std::size_t loop = 0; loop < 3; loop++) {
+      source += index[loop] * static_cast<std::uint64_t>(move.sourceStrides[loop]);
+      destination += index[loop] * static_cast<std::uint64_t>(move.destinationStrides[loop]);
+    }
+    cut(runs, source, destination, move.inner);
+  }
+  std::sort(runs.begin(), runs.end());
+  return runs;
+}
+
+Runs runsOfCopies(const EngineCopies& copies) {
+  Runs runs;
+  for (const EngineCopy& copy : copies.copies) {
+    for (std::uint64_t plane = 0; plane < copy.planes; plane++) {
+      for (std::uint64_t row = 0; row < copy.rows; row++) {
+        cut(runs, copy.source + (plane * copy.sourceHeight + row) * copy.sourcePitch,
+            copy.destination + (plane * copy.destinationHeight + row) * copy.destinationPitch, copy.width);
+      }
+    }
+  }
+  std::sort(runs.begin(), runs.end());
+  return runs;
+}
+
+Move runOf(std::uint64_t bytes) {
+  Move move;
+  move.source = 1 << 20;
+  move.destination = std::uint64_t{1} << 40;
+  move.inner = bytes;
+  return move;
+}
+
+EngineCopies copiesOf(const std::vector<Move>& moves) {
+  std::optional<EngineRefusal> refusal;
+  EngineCopies copies = engineCopiesOf(moves, refusal);
+  EXPECT_FALSE(refusal) << refusal->reason;
+  return copies;
+}
+
+std::string refusalOf(const std::vector<Move>& moves, std::size_t move) {
+  std::optional<EngineRefusal> refusal;
+  EXPECT_TRUE(engineCopiesOf(moves, refusal).copies.empty());
+  EXPECT_TRUE(refusal && refusal->move == move);
+  return refusal ? refusal->reason : "";
+}
+
+TEST(EngineCopies, AreOneForAContiguousRun) {
+  Move move = runOf(64);
+  // Loops that go on where the run ends, with rows of an odd number of bytes.
+  move.inner = 7;
+  move.counts = {3, 1, 5};
+  move.sourceStrides = move.destinationStrides = {35, 0, 7};
+  const EngineCopies copies = copiesOf({move, runOf(0), runOf(3)});
+  ASSERT_EQ(copies.copies.size(), 2u);
+  EXPECT_EQ(copies.copies[0].width, 105u);
+  EXPECT_EQ(copies.bytes, 108u);
+}
+
+TEST(EngineCopies, TakeRowsAndPlanesTogether) {
+  Move move = runOf(8192);
+  move.counts = {2, 3, 4};
+  move.sourceStrides = {4 * 5 * 32'768, 5 * 32'768, 32'768};
+  move.destinationStrides = {4 * 4 * 16'384, 4 * 16'384, 16'384};
+  const EngineCopies copies = copiesOf({move});
+  ASSERT_EQ(copies.copies.size(), 2u) << "the outermost loop is repeated, the others are one copy";
+  EXPECT_EQ(copies.copies[0].rows, 4u);
+  EXPECT_EQ(copies.copies[0].sourceHeight, 5u);
+  EXPECT_EQ(runsOfCopies(copies), runsOfMove(move));
+}
+
+TEST(EngineCopies, DoWhatRandomMovesDo) {
+  std::mt19937 random(7);
+  const auto upTo = [&random](std::uint64_t most) {
+    return std::uniform_int_distribution<std::uint64_t>(1, most)(random);
+  };
+  for (int i = 0; i < 500; i++) {
+    Move move = runOf(kLeastEngineRun * upTo(2));
+    for (auto& count : move.counts) count = upTo(4);
+    // Any order of strides, also such that planes lie between rows.
+    std::uint64_t source = move.inner, destination = move.inner;
+    std::array<std::size_t, 3> order{0, 1, 2};
+    std::shuffle(order.begin(), order.end(), random);
+    for (const std::size_t loop : order) {
+      move.sourceStrides[loop] = static_cast<std::int64_t>(source + kPiece * (upTo(3) - 1));
+      source = static_cast<std::uint64_t>(move.sourceStrides[loop]) * move.counts[loop];
+    }
+    std::shuffle(order.begin(), order.end(), random);
+    for (const std::size_t loop : order) {
+      move.destinationStrides[loop] = static_cast<std::int64_t>(destination + kPiece * (upTo(3) - 1));
+      destination = static_cast<std::uint64_t>(move.destinationStrides[loop]) * move.counts[loop];
+    }
+    const EngineCopies copies = copiesOf({move});
+    ASSERT_EQ(runsOfCopies(copies), runsOfMove(move)) << "move " << i;
+    EXPECT_EQ(copies.bytes, runsOf(move) * move.inner);
+  }
+}
+
+TEST(EngineCopies, CannotConvertAndDoNotTakeShortRuns) {
+  Move cast = runOf(1 << 20);
+  cast.transform = static_cast<std::uint16_t>(1 + 32 * 0 + 1);
+  EXPECT_NE(refusalOf({runOf(1), cast}, 1).find("converted"), std::string::npos);
+  Move comb = runOf(kLeastEngineRun - 1);
+  comb.counts = {1, 1, 9};
+  comb.sourceStrides = comb.destinationStrides = {0, 0, 8192};
+  EXPECT_NE(refusalOf({comb}, 0).find("runs of 4095 bytes"), std::string::npos);
+  Move apart = runOf(kLeastEngineRun);
+  // A pitch that no engine takes: a copy for each run, and too many of them.
+  apart.counts = {1, 1, kMostEngineCopies + 1};
+  apart.sourceStrides = apart.destinationStrides = {0, 0, std::int64_t{1} << 31};
+  EXPECT_NE(refusalOf({apart}, 0).find("more than"), std::string::npos);
+  apart.counts[2]--;
+  EXPECT_EQ(copiesOf({apart}).copies.size(), kMostEngineCopies);
+}
+
+TEST(EngineCopies, AreChosenWhenTheyAreFewAndLarge) {
+  const std::vector<Move> few(kMostDefaultCopies, runOf(kLeastDefaultBytes));
+  EXPECT_TRUE(copiesOf(few).areFewAndLarge());
+  std::vector<Move> more = few;
+  more.push_back(few[0]);
+  EXPECT_FALSE(copiesOf(more).areFewAndLarge());
+  EXPECT_FALSE(copiesOf({runOf(kLeastDefaultBytes - 1)}).areFewAndLarge());
+  EXPECT_TRUE(copiesOf({runOf(2 * kLeastDefaultBytes), runOf(1)}).areFewAndLarge());
+  Move rows = runOf(kLeastDefaultBytes);
+  rows.counts = {1, 1, 2};
+  rows.sourceStrides = rows.destinationStrides = {0, 0, 2 * static_cast<std::int64_t>(kLeastDefaultBytes)};
+  EXPECT_FALSE(copiesOf({rows}).areFewAndLarge());
+  EXPECT_FALSE(copiesOf({}).areFewAndLarge());
+}
+
+}  // namespace
+}  // namespace nccl_ext
