@@ -22,8 +22,8 @@ async function world({ ranks, timeoutMs = 20_000 }) {
   return new World(backend, handles, singleDomain(ranks), timeoutMs);
 }
 
-test(`${cases.length} conformance cases of M2N`, async (t) => {
-  const summary = await runCases(cases, { world });
+async function passes(t, cases, options) {
+  const summary = await runCases(cases, { world, ...options });
   for (const { name, status, detail } of summary.cases) {
     if (status === 'skipped') t.diagnostic(`skipped ${name}: ${detail}`);
   }
@@ -33,4 +33,9 @@ test(`${cases.length} conformance cases of M2N`, async (t) => {
     [],
   );
   assert.ok(summary.passed > 0);
-});
+}
+
+test(`${cases.length} conformance cases of M2N`, (t) => passes(t, cases, {}));
+
+const moves = cases.filter(({ kind }) => kind === 'move');
+test(`those of ${moves.length} reshards that copy engines can do alone`, (t) => passes(t, moves, { sms: 0 }));

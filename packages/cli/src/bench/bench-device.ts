@@ -7,7 +7,7 @@ import type { BenchWorld } from './bench-world.js';
 import type { Ceiling } from './ceiling.js';
 import { DeviceCopies } from './device-copies.js';
 import { busiestLinkBytes } from './link-bytes.js';
-import { deviceRows } from './m2n-rows.js';
+import { besideEngines, deviceRows } from './m2n-rows.js';
 import { machineFacts } from './machine.js';
 import type { RowOptions } from './measure-row.js';
 import { type Measured, measureWorld } from './measure-world.js';
@@ -37,17 +37,19 @@ export async function benchDevice(input: DeviceInput): Promise<BenchResult> {
   for (const setting of input.settings) {
     const world = await input.open(setting);
     try {
-      results.push(await benchSetting(world, input));
+      results.push(await benchSetting(world, setting, input));
     } finally {
       await world.dispose();
     }
   }
   const rows = results.flatMap((result) => result.rows);
   const steps = results.flatMap((result) => result.steps);
+  const leftOut = results.flatMap((result) => result.leftOut ?? []);
   return {
     ...results[0]!,
     rows: together(rows, ({ name, tensorBytes }) => `${tensorBytes} ${name}`),
     steps: together(steps, ({ bytes }) => String(bytes)),
+    ...(leftOut.length === 0 ? {} : { leftOut }),
   };
 }
 
@@ -60,6 +62,7 @@ function together<T>(list: readonly T[], keyOf: (item: T) => string): T[] {
 /** Collective. */
 async function benchSetting(
   world: BenchWorld,
+  setting: SmSetting,
   { sizes, signal, progress }: DeviceInput,
 ): Promise<BenchResult> {
   const devices = await world.gather(
@@ -70,13 +73,14 @@ async function benchSetting(
   const sides = sidesOf(gpus);
   const [from, to] = [sides.sources[0]!, sides.destinations[0]!];
   const sms: SmBudget = { senders: devices[from]!.smBudget, receivers: devices[to]!.smBudget };
+  const engines = setting?.senders === 0 && setting.receivers === 0;
   const measured = await measureWorld(world, {
     signal,
     progress,
     sides,
     sizes,
     budgetMs,
-    rows: (bytes) => deviceRows(sides, bytes),
+    rows: (bytes) => (engines ? besideEngines(deviceRows(sides, bytes)) : deviceRows(sides, bytes)),
     executions: executionsOf,
     copyBytes: copyBytesOn(gpus),
     ceiling: (bytes) => openCeiling(world, gpus, sides, Math.min(bytes, mostCopyBytes)),
@@ -90,6 +94,7 @@ async function benchSetting(
     processes: world.processes,
     device: { name, gpus: new Set(gpus).size, ranksPerGpu },
     ...withSetting(measured, sms),
+    ...(measured.leftOut === undefined ? {} : { leftOut: measured.leftOut }),
     ceiling: ceilingOn(gpus, name, measured.ceiling),
   };
 }
@@ -126,5 +131,5 @@ function ceilingOn(
 }
 
 function withSetting({ rows, steps }: Measured, sms: SmBudget): Pick<Measured, 'rows' | 'steps'> {
-  return { rows: rows.map((row) => ({ ...row, sms })), steps: steps.map((step) => ({ ...step, sms })) };
+  return { rows: rows.map((row) => ({ sms, ...row })), steps: steps.map((step) => ({ ...step, sms })) };
 }

@@ -45,7 +45,7 @@ export function benchJson(result: BenchResult): Record<string, unknown> {
 }
 
 export function benchText(result: BenchResult, style: Style): string {
-  const { machine, ranks, backend, rows, steps } = result;
+  const { machine, ranks, backend, rows, steps, leftOut = [] } = result;
   const half = countText(ranks / 2, 'rank');
   return [
     style.bold(`M2N, ${ranks / 2} to ${half}, ${backend} backend ${placeText(result)}`),
@@ -54,6 +54,7 @@ export function benchText(result: BenchResult, style: Style): string {
     ceilingText(result.ceiling, style),
     '',
     rowTable(rows, style),
+    ...leftOut.map((row) => `Left out: ${row}`),
     stepTable(steps, style),
     style.dim(methodText(rows)),
     '',

@@ -46,6 +46,8 @@ export interface BenchResult {
   /** Measured first, alone. */
   readonly ceiling: CopyCeiling;
   readonly rows: readonly M2nRow[];
+  /** Rows that copy engines cannot do alone, and why. */
+  readonly leftOut?: readonly string[];
   readonly steps: readonly StepRow[];
 }
 

@@ -38,7 +38,7 @@ export const m2nArguments: ArgsDef = {
     type: 'string',
     valueHint: 'N[,N]',
     description:
-      'SMs of a GPU that each rank may use, or each sender and each receiver; 0: the default share',
+      'SMs of a GPU that each rank may use, or each sender and each receiver; 0: the default share, with copy engines beside it',
   },
   sweep: {
     type: 'string',

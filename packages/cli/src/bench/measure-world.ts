@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // All of `bench m2n` on one world: for each size the copies that bound it and the reshards, then the small steps.
 
+import { NcclExtError } from '@nccl-ext/core';
 import type { Session } from '../command.js';
 import { binaryBytesText } from '../output/units.js';
 import type { CopyCeiling, M2nRow, StepRow } from './bench-result.js';
@@ -31,6 +32,7 @@ export interface Measured {
   /** Of the first size. */
   readonly ceiling: CopyCeiling;
   readonly rows: readonly M2nRow[];
+  readonly leftOut?: readonly string[];
   readonly steps: readonly StepRow[];
 }
 
@@ -39,6 +41,7 @@ export async function measureWorld(world: BenchWorld, measures: Measures): Promi
   const { sides, sizes, copyBytes, budgetMs, signal, progress } = measures;
   let first: CopyCeiling | undefined;
   const rows: M2nRow[] = [];
+  const leftOut: string[] = [];
   for (const size of sizes) {
     progress.say(`copy ceiling of ${binaryBytesText(size)}`);
     const ceiling = await measures.ceiling(size);
@@ -48,12 +51,14 @@ export async function measureWorld(world: BenchWorld, measures: Measures): Promi
         progress.say(`${row.name}, ${binaryBytesText(size)}`);
         const executions = measures.executions(size);
         const options = { executions, ceiling, copyBytes, signal };
-        const time = await measureRow(
-          world,
-          row,
-          budgetMs === undefined ? options : { ...options, budgetMs },
-        );
-        rows.push({ ...time, name: row.name, tensorBytes: row.source.bytes });
+        const measured = measureRow(world, row, budgetMs === undefined ? options : { ...options, budgetMs });
+        // Refused on every rank, when nothing has moved.
+        const time = await measured.catch((error: unknown) => {
+          if (row.by !== 'copy engines' || !NcclExtError.is(error, 'ERR_UNSUPPORTED')) throw error;
+          leftOut.push(`${row.name}: ${error.message.split('\n')[0]}`);
+        });
+        const sms = row.by === 'copy engines' ? { sms: { senders: 0, receivers: 0 } } : {};
+        if (time) rows.push({ ...time, ...sms, name: row.name, tensorBytes: row.source.bytes });
       }
     } finally {
       await ceiling.dispose();
@@ -63,7 +68,7 @@ export async function measureWorld(world: BenchWorld, measures: Measures): Promi
   const steps: StepRow[] = [];
   for (const bytes of stepBytes)
     steps.push(await measureStep(world, stepRow(sides, bytes), signal, budgetMs));
-  return { ceiling: first!, rows, steps };
+  return { ceiling: first!, rows, steps, ...(leftOut.length === 0 ? {} : { leftOut }) };
 }
 
 async function measureCeiling(

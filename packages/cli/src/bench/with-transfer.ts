@@ -15,7 +15,7 @@ export interface TransferRank extends TimedRank {
 /** `body` gets the ranks of this process; all that was made for it is disposed when it ends. Collective. */
 export async function withTransfer<T>(
   world: BenchWorld,
-  { name, source, destination }: BenchRow,
+  { name, source, destination, by }: BenchRow,
   body: (ranks: readonly TransferRank[], plan: TransferPlan) => Promise<T>,
 ): Promise<T> {
   const plan = createPlan({ worldSize: world.size, tensors: [{ name, source, destination }] });
@@ -24,12 +24,16 @@ export async function withTransfer<T>(
     const ranks = await world.run(async (communicator): Promise<TransferRank> => {
       const sources = bind(communicator, source, name);
       const destinations = bind(communicator, destination, name);
+      owned.push(...Object.values(sources), ...Object.values(destinations));
       const prepared: { dispose(): Promise<void> }[] = [];
       const timed = openTimed(communicator, prepared);
       const input = sources[name];
       if (input !== undefined) await uploadRandom(timed.stream, input);
-      const transfer = await prepareTransfer(communicator, plan, { sources, destinations });
-      owned.push(transfer, ...prepared, ...Object.values(sources), ...Object.values(destinations));
+      // Before the memory that they use.
+      owned.unshift(...prepared);
+      const sms = by === undefined ? undefined : by === 'kernels' ? communicator.device.smBudget : 0;
+      const transfer = await prepareTransfer(communicator, plan, { sources, destinations, sms });
+      owned.unshift(transfer);
       return { ...timed, transfer };
     });
     return await body(ranks, plan);

@@ -26,6 +26,7 @@ export const benchM2nCommand: Command = defineLeaf({
       what: 'Ranks that send have 28 SMs, the others 4',
       line: 'nccl-ext bench m2n --backend cuda --sms 28,4',
     },
+    { what: 'Copy engines beside kernels', line: 'nccl-ext bench m2n --backend cuda --sms 0' },
     { what: 'A process per GPU', line: 'nccl-ext run -n 8 nccl-ext bench m2n --backend cuda' },
   ],
   run: runBench,

@@ -24,6 +24,11 @@ export const selftestCommand: Command = defineLeaf({
       description: 'Only cases whose name has this text, or one of several with | between them',
     },
     ranks: { type: 'string', valueHint: 'N', description: 'Leave out cases that need more ranks' },
+    sms: {
+      type: 'string',
+      valueHint: 'N',
+      description: 'SMs of a GPU for each reshard; 0: by copy engines alone, what they cannot do is skipped',
+    },
     backend: backendArguments.backend!,
     workers: backendArguments.workers!,
   },
@@ -35,6 +40,7 @@ export const selftestCommand: Command = defineLeaf({
       what: 'With a process per rank, each one rank of every world',
       line: 'nccl-ext run -n 4 nccl-ext selftest --backend cuda',
     },
+    { what: 'Reshards by copy engines alone', line: 'nccl-ext selftest --backend cuda --sms 0' },
     { what: 'For a script', line: 'nccl-ext selftest --group all --json' },
   ],
   run: runSelftest,
@@ -46,6 +52,7 @@ async function runSelftest({ arguments: args, env, signal, progress }: Session):
   const group = args.text('group')?.split(',');
   const filter = args.text('filter')?.split('|');
   const most = args.integer('ranks', 1, 1024);
+  const sms = args.integer('sms', 0, 1024);
   const processes = await joinProcesses(input, env);
   try {
     const maxRanks = processes === undefined ? most : Math.min(most ?? processes.size, processes.size);
@@ -57,6 +64,7 @@ async function runSelftest({ arguments: args, env, signal, progress }: Session):
     if (cases.length === 0) throw noCase(['group', 'filter', 'ranks'].filter((name) => args.has(name)));
     const summary = await runCases(cases, {
       signal,
+      sms,
       ...(processes === undefined ? {} : { processes: processes.group }),
       world: (request) => localWorld({ ...request, backend, workers, signal }),
       onResult: ({ name }, done, total) => progress.say(`${done} of ${total} cases  ${name}`),

@@ -6,6 +6,7 @@ import {
   type DeviceBuffer,
   dtypeBytes,
   type Graph,
+  NcclExtError,
   type Stream,
   singleDomain,
   type Topology,
@@ -17,6 +18,7 @@ import { findDifference } from './find-difference.js';
 import { type Content, dtypesOf, type Image, imageOf, renderImage } from './image.js';
 import { planOf } from './plan-of.js';
 import { download, type PendingRefit, pendingRefit, type RankSide, renderer } from './read-back.js';
+import { Skipped } from './skipped.js';
 
 /** Host arrays at a time for images that are larger; a multiple of every element size. */
 const chunkBytes = 32 * 2 ** 20;
@@ -27,6 +29,8 @@ export interface SessionOptions {
   /** Default: one domain. */
   readonly topology?: Topology;
   readonly verify?: boolean;
+  /** As in `prepareTransfer`. */
+  readonly sms?: number | undefined;
 }
 
 interface RankState {
@@ -48,6 +52,7 @@ export class MoveSession {
   /** Whether one host array holds each image, those of other processes too: they must move as often. */
   readonly fitsOneChunk: boolean;
   readonly #verify: boolean;
+  readonly #sms: number | undefined;
   readonly #whole: boolean;
 
   /** A session in which every rank has prepared. */
@@ -55,13 +60,17 @@ export class MoveSession {
     const session = new MoveSession(world, options);
     const prepared = await Promise.allSettled(session.ranks.map((_, rank) => session.prepareRank(rank)));
     const failed = prepared.find((result) => result.status === 'rejected');
-    if (failed !== undefined) throw failed.reason;
-    return session;
+    if (failed === undefined) return session;
+    const refused = options.sms === 0 && NcclExtError.is(failed.reason, 'ERR_UNSUPPORTED');
+    if (!refused) throw failed.reason;
+    await session.dispose();
+    throw new Skipped(`not by copy engines alone: ${failed.reason.message.split('\n')[0]}`);
   }
 
-  constructor(world: CaseWorld, { tensors, topology, verify = false }: SessionOptions) {
+  constructor(world: CaseWorld, { tensors, topology, verify = false, sms }: SessionOptions) {
     this.plan = planOf(tensors, world.size, topology ?? singleDomain(world.size));
     this.#verify = verify;
+    this.#sms = sms;
     this.#whole = isWhole(world);
     this.ranks = world.ranks.map((communicator) => {
       const { rank } = communicator;
@@ -101,6 +110,7 @@ export class MoveSession {
       sources: bindings(state.source),
       destinations: bindings(state.destination),
       verify: this.#verify,
+      sms: this.#sms,
       ...given,
     });
     return state.transfer;

@@ -25,6 +25,8 @@ export interface RunCaseOptions {
   readonly limitMs?: number;
   /** Whose worlds the pool has. */
   readonly processes?: ProcessGroup;
+  /** What reshards pass to `prepareTransfer`; with 0, those that copy engines cannot do alone are skipped. */
+  readonly sms?: number | undefined;
 }
 
 /**
@@ -43,9 +45,10 @@ export async function runCase(
   options: RunCaseOptions = {},
 ): Promise<CaseResult> {
   const { name, group, ranks } = conformanceCase;
-  const { processes, limitMs = limitOf(conformanceCase, processes) } = options;
+  const { processes, sms, limitMs = limitOf(conformanceCase, processes) } = options;
+  const how = { limitMs, spread: processes !== undefined, sms };
   const began = performance.now();
-  const { hung = false, ...outcome } = await attempt(pool, conformanceCase, limitMs, processes !== undefined);
+  const { hung = false, ...outcome } = await attempt(pool, conformanceCase, how);
   const own: CaseResult = { name, group, ...outcome, ms: performance.now() - began };
   const result = processes === undefined ? own : await processes.combine(own);
   // What a wrong move has done to the world is unknown, and disposing one that hangs would hang too.
@@ -64,12 +67,11 @@ interface Attempt {
 async function attempt(
   pool: WorldPool,
   conformanceCase: ConformanceCase,
-  limitMs: number,
-  spread: boolean,
+  { limitMs, spread, sms }: { limitMs: number; spread: boolean; sms: number | undefined },
 ): Promise<Attempt> {
   try {
     if (spread) requireSpread(conformanceCase);
-    const problem = await within(limitMs, execute(pool, conformanceCase));
+    const problem = await within(limitMs, execute(pool, conformanceCase, sms));
     return problem === undefined ? { status: 'passed', detail: '' } : { status: 'failed', detail: problem };
   } catch (error) {
     if (error instanceof Skipped) return { status: 'skipped', detail: error.message };
@@ -93,12 +95,16 @@ function requireSpread(conformanceCase: ConformanceCase): void {
   throw new Skipped('needs all its ranks in one process');
 }
 
-async function execute(pool: WorldPool, conformanceCase: ConformanceCase): Promise<string | undefined> {
+async function execute(
+  pool: WorldPool,
+  conformanceCase: ConformanceCase,
+  sms: number | undefined,
+): Promise<string | undefined> {
   if (conformanceCase.needsEp) requireEp(await pool.shared(conformanceCase.ranks));
   if (conformanceCase.kind === 'move') {
     const { group, tensors, ranks } = conformanceCase;
     if (group === 'large') await requireMemory(pool, ranks, MoveSession.bytesOf(tensors, ranks));
-    return runMoveCase(await pool.shared(conformanceCase.ranks), conformanceCase);
+    return runMoveCase(await pool.shared(conformanceCase.ranks), conformanceCase, sms);
   }
   if (conformanceCase.kind === 'ep')
     return runEpCase(await pool.shared(conformanceCase.ranks), conformanceCase);

@@ -17,6 +17,8 @@ export interface RunOptions {
   readonly onResult?: (result: CaseResult, done: number, total: number) => void;
   /** Ends the run before the next case; what is left counts as skipped. */
   readonly signal?: AbortSignal;
+  /** What reshards pass to `prepareTransfer`; with 0, those that copy engines cannot do alone are skipped. */
+  readonly sms?: number | undefined;
 }
 
 /**
@@ -33,7 +35,7 @@ export interface RunOptions {
  */
 export async function runCases(
   cases: readonly ConformanceCase[],
-  { world, processes, onResult, signal }: RunOptions = {},
+  { world, processes, onResult, signal, sms }: RunOptions = {},
 ): Promise<RunSummary> {
   await processes?.agree(cases.map(({ name }) => name));
   const pool =
@@ -49,7 +51,7 @@ export async function runCases(
       const { name, group } = conformanceCase;
       const result: CaseResult = signal?.aborted
         ? { name, group, status: 'skipped', detail: 'the run was ended', ms: 0 }
-        : await runCase(pool, conformanceCase, processes && { processes });
+        : await runCase(pool, conformanceCase, { sms, ...(processes && { processes }) });
       results.push(result);
       onResult?.(result, results.length, cases.length);
     }

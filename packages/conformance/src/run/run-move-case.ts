@@ -10,15 +10,19 @@ import { MoveSession } from './move-session.js';
 import type { PendingRefit } from './read-back.js';
 
 /**
- * What is wrong, or undefined when everything is as the oracle says. After a problem or an error the world is left with what the case
- * made in it: the caller ends it.
+ * What is wrong, or undefined when everything is as the oracle says; `sms` is what ranks pass to `prepareTransfer`. After a problem or an
+ * error the world is left with what the case made in it: the caller ends it.
  */
-export async function runMoveCase(world: CaseWorld, move: M2nCase): Promise<string | undefined> {
+export async function runMoveCase(
+  world: CaseWorld,
+  move: M2nCase,
+  sms?: number,
+): Promise<string | undefined> {
   const topology =
     move.topology === undefined ? singleDomain(world.size) : topologyFor(move.topology, world.size);
   const sessions: MoveSession[] = [];
   for (const tensors of [move.tensors, ...(move.alternate ? [move.alternate] : [])]) {
-    const session = await MoveSession.open(world, { tensors, topology, verify: move.verify ?? false });
+    const session = await MoveSession.open(world, { tensors, topology, verify: move.verify ?? false, sms });
     sessions.push(session);
     const problem = checkTotals(session.plan, tensors, world.size, topology);
     if (problem !== undefined) return problem;
