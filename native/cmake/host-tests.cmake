@@ -65,6 +65,7 @@ add_executable(host_tests
   tests/host/bundle_moves_test.cc
   tests/host/cast_test.cc
   tests/host/copy_engines_test.cc
+  tests/host/cut_moves_test.cc
   tests/host/descriptor_test.cc
   tests/host/driver_test.cc
   tests/host/engine_copies_test.cc
@@ -79,6 +80,7 @@ add_executable(host_tests
   tests/host/prepare_test.cc
   tests/host/protocol_test.cc
   tests/host/runtime_test.cc
+  tests/host/sent_transfers_test.cc
   tests/host/share_memory_test.cc
   tests/host/split_test.cc
   tests/host/streams_test.cc

@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 # Every source by name, so that a file that is not listed is not built.
-set(NCCL_SOURCES nccl/comm.cc nccl/loader.cc nccl/search.cc)
+set(NCCL_SOURCES nccl/comm.cc nccl/loader.cc nccl/search.cc nccl/send_comm.cc)
 set(M2N_SOURCES
   m2n/bundle_moves.cc
+  m2n/check_agreement.cc
   m2n/check_bounds.cc
   m2n/check_overlap.cc
   m2n/check_peers.cc
+  m2n/connect_pairs.cc
   m2n/copy_graph.cc
+  m2n/cut_moves.cc
   m2n/device_program.cc
   m2n/engine_copies.cc
   m2n/exposure.cc
+  m2n/find_peers.cc
   m2n/hash_program.cc
   m2n/launch_execution.cc
   m2n/move_shape.cc
@@ -19,9 +23,18 @@ set(M2N_SOURCES
   m2n/prepare_part.cc
   m2n/program_image.cc
   m2n/reach.cc
+  m2n/routes.cc
+  m2n/sent_chunks.cc
+  m2n/sent_moves.cc
+  m2n/sent_program.cc
+  m2n/sent_sums.cc
+  m2n/sent_watch.cc
+  m2n/staging_rounds.cc
   m2n/tile_bundles.cc
   m2n/touched_runs.cc
-  m2n/transfers.cc)
+  m2n/transfer_paths.cc
+  m2n/transfers.cc
+  m2n/watch_transfers.cc)
 set(RUNTIME_SOURCES
   runtime/buffers.cc
   runtime/copies.cc

@@ -32,25 +32,28 @@ class Layout {
   std::vector<std::byte> bytes_;
 };
 
-// Of one stage, without the rank itself.
+// Of one stage, without the rank itself. Where a pair sends, an arrival says only that the sender is there; a pair that does not
+// meet exchanges nothing here.
 struct StagePeers {
   Ranks receivers, senders;
-  bool local = false;  // the rank moves something to itself
+  bool others = false;  // something else than granting is done in this stage
 };
 
-StagePeers peersOf(const PreparePart& part, int stage) {
+StagePeers peersOf(const PreparePart& part, const Routes& routes, int stage) {
   StagePeers peers;
   const MoveTable& sends = part.program->sends;
   for (std::size_t move = 0; move < sends.length; move++) {
     if (sends.stage[move] != stage || isEmptyMove(sends, move)) continue;
-    if (sends.peer[move] == part.rank)
-      peers.local = true;
-    else
+    peers.others = true;
+    if (sends.peer[move] != part.rank && routes.meet(part.rank, sends.peer[move]))
       peers.receivers.insert(sends.peer[move]);
   }
   const auto& expected = stage == 0 ? part.program->receivePeers : part.program->forwardPeers;
-  peers.senders.insert(expected.begin(), expected.end());
-  peers.senders.erase(part.rank);
+  for (const std::int32_t sender : expected) {
+    if (sender == part.rank) continue;
+    peers.others = true;
+    if (routes.meet(sender, part.rank)) peers.senders.insert(sender);
+  }
   return peers;
 }
 
@@ -82,7 +85,7 @@ HashLayout layHashes(Layout& layout, const PreparePart& part, const std::vector<
   HashLayout out;
   for (int stage = 0; stage < kTransferStages; stage++) out.sent[stage] = layList(layout, sentHashes(part, stage));
   out.received = layList(layout, receivedHashes(part));
-  const std::vector<HashCheck> checks = checksOf(part, parts, peers.controls);
+  const std::vector<HashCheck> checks = checksOf(part, parts, peers);
   out.checksAt = layout.add(checks.data(), checks.size() * sizeof(HashCheck));
   out.sentGroups = self.sent.size();
   out.receivedGroups = checks.size();
@@ -177,11 +180,18 @@ std::vector<Move> movesOf(const PreparePart& part, const PeerAddresses& peers, i
   return moves;
 }
 
+std::vector<Move> mappedMoves(const PreparePart& part, const PeerAddresses& peers, int stage) {
+  std::vector<Move> moves = movesOf(part, peers, stage);
+  const auto isSent = [&](const Move& move) { return peers.routes.isSent(part.rank, move.peer); };
+  moves.erase(std::remove_if(moves.begin(), moves.end(), isSent), moves.end());
+  return moves;
+}
+
 Outcome<DeviceProgram> loadProgram(const PreparePart& part, const std::vector<PeerPart>& parts,
                                    const PeerAddresses& peers, const ProgramLimits& limits, const NcclApi& api,
                                    int device) {
   const TransferState state;
-  const StagePeers stages[kTransferStages] = {peersOf(part, 0), peersOf(part, 1)};
+  const StagePeers stages[kTransferStages] = {peersOf(part, peers.routes, 0), peersOf(part, peers.routes, 1)};
   Ranks grantees = stages[0].senders;
   grantees.insert(stages[1].senders.begin(), stages[1].senders.end());
 
@@ -195,7 +205,7 @@ Outcome<DeviceProgram> loadProgram(const PreparePart& part, const std::vector<Pe
   for (int stage = 0; stage < kTransferStages; stage++) {
     receiversAt[stage] = layout.add(stages[stage].receivers);
     sendersAt[stage] = layout.add(stages[stage].senders);
-    const std::vector<Move> moves = movesOf(part, peers, stage);
+    const std::vector<Move> moves = mappedMoves(part, peers, stage);
     Outcome<std::optional<EngineCopies>> engines = enginesFor(part, moves, limits);
     if (!engines) return engines.error();
     copies[stage] = std::move(engines.value());
@@ -216,8 +226,7 @@ Outcome<DeviceProgram> loadProgram(const PreparePart& part, const std::vector<Pe
   if (copied != cudaSuccess) return cudaFailure(copied, kPrepareOp, "the transfer's program").ofRank(part.rank);
 
   const auto ranksAt = [base](std::size_t at) { return reinterpret_cast<const std::int32_t*>(base + at); };
-  const bool second = !stages[1].receivers.empty() || !stages[1].senders.empty() || stages[1].local;
-  program.stageCount = second ? 2 : 1;
+  program.stageCount = stages[1].others ? 2 : 1;
   for (int stage = 0; stage < kTransferStages; stage++) {
     TransferArgs& args = program.stages[stage];
     args.work = workAt(images[stage], base + imageAt[stage]);
@@ -232,6 +241,8 @@ Outcome<DeviceProgram> loadProgram(const PreparePart& part, const std::vector<Pe
     args.rank = part.rank;
     args.size = static_cast<std::int32_t>(peers.controls.size());
     args.stage = stage;
+    args.step = stage;
+    args.counted = 1;
     args.last = stage + 1 == program.stageCount ? 1 : 0;
     if (!copies[stage]) continue;
     Outcome<CopyGraph> graph = CopyGraph::make(std::move(*copies[stage]), &args.state->failed, limits.condition);

@@ -45,7 +45,7 @@ struct WarpGate {
 
   // By the end of the warp's tiles at the latest.
   __device__ void report() {
-    if (threadIdx.x % 32 == 0 && written > 0) {
+    if (threadIdx.x % 32 == 0 && written > 0 && args.counted != 0) {
       std::uint64_t& progress = args.controls[args.rank][progressCell(args.size)].value;
       add<kSystem>(progress, std::uint64_t{written});
       // One thread of the grid tells the host, so that the number never falls.

@@ -81,21 +81,24 @@ HashList receivedHashes(const PreparePart& part) {
 }
 
 std::vector<HashCheck> checksOf(const PreparePart& part, const std::vector<PeerPart>& parts,
-                                const std::vector<std::uint64_t>& blocks) {
+                                const PeerAddresses& peers) {
   const int size = static_cast<int>(parts.size());
   std::map<int, std::map<std::tuple<int, int>, std::size_t>> sent;  // by sender: number of a group of this rank's
   std::vector<HashCheck> checks;
   for (const HashGroup& group : parts[static_cast<std::size_t>(part.rank)].received) {
     const auto sender = static_cast<std::size_t>(group.peer);
+    const bool arrives = peers.routes.isSent(group.peer, part.rank);
     const auto [known, added] = sent.try_emplace(group.peer);
     for (std::size_t i = 0; added && i < parts[sender].sent.size(); i++) {
       const HashGroup& other = parts[sender].sent[i];
-      if (other.peer == part.rank) known->second[{other.stage, other.tensor}] = i;
+      const std::size_t number = arrives ? known->second.size() : i;
+      if (other.peer == part.rank) known->second[{other.stage, other.tensor}] = number;
     }
+    const std::uint64_t sums = arrives ? peers.sums[sender] : peers.controls[sender] + sumsOffset(size);
+    const std::size_t groups = arrives ? known->second.size() : parts[sender].sent.size();
     HashCheck check;
-    check.sent =
-        blocks[sender] + sumsOffset(size) + known->second.at({group.stage, group.tensor}) * sizeof(std::uint64_t);
-    check.odd = parts[sender].sent.size() * sizeof(std::uint64_t);
+    check.sent = sums + known->second.at({group.stage, group.tensor}) * sizeof(std::uint64_t);
+    check.odd = groups * sizeof(std::uint64_t);
     check.sender = group.peer;
     check.tensor = group.tensor;
     check.stage = group.stage;

@@ -2,6 +2,7 @@
 // What a verified transfer hashes and compares on one rank, as its kernels read it.
 #pragma once
 
+#include "m2n/peer_addresses.hpp"
 #include "m2n/peer_part.hpp"
 #include "m2n/shared/hash.hpp"
 
@@ -19,10 +20,10 @@ HashList sentHashes(const PreparePart& part, int stage);
 // What it hashes at the end: the destinations of what it received.
 HashList receivedHashes(const PreparePart& part);
 
-// For each group that this rank received: where its sender keeps the sum. `blocks` by rank: control blocks as this rank
-// reaches them. hashGroupsProblem has found nothing.
+// For each group that this rank received: where its sender keeps the sum, or where it arrives. hashGroupsProblem has found
+// nothing.
 std::vector<HashCheck> checksOf(const PreparePart& part, const std::vector<PeerPart>& parts,
-                                const std::vector<std::uint64_t>& blocks);
+                                const PeerAddresses& peers);
 
 // Bytes of a control block of a world of `size` ranks before the sums, and with those of `groups` sent groups.
 std::size_t sumsOffset(int size);

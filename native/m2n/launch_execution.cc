@@ -4,6 +4,7 @@
 #include "m2n/gate.hpp"
 #include "m2n/hash.hpp"
 #include "m2n/transfer.hpp"
+#include "runtime/cuda_error.hpp"
 
 namespace nccl_ext {
 namespace {
@@ -23,16 +24,27 @@ cudaError_t launchStage(const TransferArgs& args, const std::optional<CopyGraph>
   return result == cudaSuccess ? launchSettle(args, engines->bytes(), stream) : result;
 }
 
+TransferArgs launched(TransferArgs args, const LaunchPlace& place) {
+  args.counts = place.counts;
+  args.status = place.status;
+  args.words = place.words;
+  args.timeoutNs = place.timeoutNs;
+  return args;
+}
+
 }  // namespace
 
 int entriesOf(const DeviceProgram& program) {
-  int entries = program.stageCount + (program.compare ? program.stageCount + 3 : 0) + 1;
+  // NCCL orders its kernel after what it does on streams of its own.
+  constexpr int kGroupEntries = 4;
+  const auto rounds = static_cast<int>(program.rounds[0].size() + program.rounds[1].size());
+  int entries = program.stageCount + (program.compare ? program.stageCount + 3 : 0) + 1 + rounds * (2 + kGroupEntries);
   for (const auto& engines : program.engines) entries += engines ? 2 : 0;
   return entries;
 }
 
-cudaError_t launchExecution(const DeviceProgram& program, const LaunchPlace& place, int ctas, cudaStream_t stream,
-                            bool captures) {
+Status launchExecution(const DeviceProgram& program, const LaunchPlace& place, int ctas, cudaStream_t stream,
+                       bool captures) {
   cudaError_t result = cudaSuccess;
   std::optional<CompareArgs> compare = program.compare;
   if (compare) {
@@ -43,15 +55,18 @@ cudaError_t launchExecution(const DeviceProgram& program, const LaunchPlace& pla
   }
   for (int stage = 0; stage < program.stageCount; stage++) {
     if (result == cudaSuccess && compare) result = launchHashOf(program.sent[stage], place, ctas, stream);
-    TransferArgs args = program.stages[stage];
-    args.counts = place.counts;
-    args.status = place.status;
-    args.words = place.words;
-    args.timeoutNs = place.timeoutNs;
-    if (result == cudaSuccess) result = launchStage(args, program.engines[stage], stream, captures);
+    if (result == cudaSuccess)
+      result = launchStage(launched(program.stages[stage], place), program.engines[stage], stream, captures);
+    for (const SentRound& round : program.rounds[stage]) {
+      if (result == cudaSuccess) result = launchTransfer(launched(round.pack, place), stream);
+      if (result != cudaSuccess) break;
+      if (const Status sent = place.sends.exchange(round.group, stream, kTransferOp); !sent) return sent;
+      result = launchTransfer(launched(round.unpack, place), stream);
+    }
   }
   if (result == cudaSuccess && compare) result = launchHashOf(program.received, place, ctas, stream);
-  return result == cudaSuccess && compare ? launchCompareHashes(*compare, stream) : result;
+  if (result == cudaSuccess && compare) result = launchCompareHashes(*compare, stream);
+  return result == cudaSuccess ? ok() : Status(cudaFailure(result, kTransferOp, kTransferOp));
 }
 
 }  // namespace nccl_ext

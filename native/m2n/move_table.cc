@@ -36,6 +36,13 @@ bool isEmptyMove(const MoveTable& table, std::size_t move) {
   return false;
 }
 
+std::int64_t bytesOf(const MoveTable& table, std::size_t move, std::int64_t unit) {
+  auto bytes = static_cast<std::uint64_t>(table.inner[move]) * static_cast<std::uint64_t>(unit);
+  for (std::size_t loop = 0; loop < kMoveLoops; loop++)
+    bytes *= static_cast<std::uint64_t>(table.counts[move * kMoveLoops + loop]);
+  return static_cast<std::int64_t>(bytes);
+}
+
 std::int64_t extentOf(const MoveTable& table, std::size_t move, const std::vector<std::int64_t>& strides,
                       std::int64_t unit) {
   // Products of numbers below 2^53 need more than 64 bits.

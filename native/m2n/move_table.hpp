@@ -49,6 +49,9 @@ std::optional<UnitBytes> unitBytesOf(std::uint16_t transform);
 // Whether a move has nothing to do.
 bool isEmptyMove(const MoveTable& table, std::size_t move);
 
+// Bytes of a move whose units have `unit` bytes. Products beyond 2^63 wrap: such a move lies out of bounds.
+std::int64_t bytesOf(const MoveTable& table, std::size_t move, std::int64_t unit);
+
 // Bytes from the first to beyond the last byte that a non-empty move touches on one side, relative to its offset; -1 when
 // that is 2^62 or more.
 std::int64_t extentOf(const MoveTable& table, std::size_t move, const std::vector<std::int64_t>& strides,

@@ -10,7 +10,7 @@ namespace nccl_ext {
 namespace {
 
 // Sender and receiver must be of one build; a world's ranks are, but a stray connection may not be.
-constexpr std::int64_t kFormat = 1;
+constexpr std::int64_t kFormat = 2;
 
 std::int32_t smallNumber(Reader& in) {
   return static_cast<std::int32_t>(in.number());
@@ -107,16 +107,19 @@ PeerPart peerPartOf(const PreparePart& part) {
   PeerPart out;
   out.digest = part.program->digest;
   out.verify = part.verify;
+  out.path = part.path;
   out.expected[0] = part.program->receivePeers;
   out.expected[1] = part.program->forwardPeers;
   out.destinations = part.destinations;
   std::set<std::int32_t> receivers[2];
+  std::map<std::int32_t, std::int64_t> traffic;
   std::map<std::pair<std::int32_t, std::int32_t>, std::pair<std::int64_t, std::int64_t>> extents;
   for (std::size_t move = 0; move < sends.length; move++) {
     if (isEmptyMove(sends, move)) continue;
     if (sends.peer[move] != part.rank) receivers[sends.stage[move]].insert(sends.peer[move]);
     const auto unit = unitBytesOf(sends.transform[move]);
     if (!unit) continue;
+    traffic[sends.peer[move]] += bytesOf(sends, move, unit->destination);
     const std::int64_t start = sends.destinationOffset[move];
     const std::int64_t end = start + extentOf(sends, move, sends.destinationStrides, unit->destination);
     const auto [found, added] = extents.try_emplace({sends.peer[move], sends.tensor[move]}, start, end);
@@ -126,6 +129,7 @@ PeerPart peerPartOf(const PreparePart& part) {
   }
   for (int stage = 0; stage < 2; stage++) out.receivers[stage].assign(receivers[stage].begin(), receivers[stage].end());
   for (const auto& [to, extent] : extents) out.written.push_back({to.first, to.second, extent.first, extent.second});
+  for (const auto& [peer, bytes] : traffic) out.traffic.push_back({peer, bytes});
   if (!part.verify) return out;
   out.sent = hashGroupsOf(sends);
   out.received = hashGroupsOf(*part.program->receives);
@@ -134,13 +138,14 @@ PeerPart peerPartOf(const PreparePart& part) {
 
 Bytes encode(const PeerPart& part) {
   Writer out;
-  out.number(kFormat).block(part.digest).number(part.verify ? 1 : 0).number(part.problem ? 1 : 0);
+  out.number(kFormat).block(part.digest).number(part.verify ? 1 : 0).block(part.path).number(part.problem ? 1 : 0);
   if (part.problem) return out.record(*part.problem).take();
   for (const auto& ranks : part.expected) writeRanks(out, ranks);
   for (const auto& ranks : part.receivers) writeRanks(out, ranks);
   writeList(out, part.written, [&](const WrittenExtent& extent) {
     out.number(extent.receiver).number(extent.tensor).number(extent.start).number(extent.end);
   });
+  writeList(out, part.traffic, [&](const PeerBytes& to) { out.number(to.peer).number(to.bytes); });
   writeGroups(out, part.sent);
   writeGroups(out, part.received);
   writeList(out, part.destinations,
@@ -157,6 +162,7 @@ std::optional<PeerPart> decodePeerPart(const Bytes& bytes) {
   if (in.number() != kFormat) return std::nullopt;
   part.digest = in.text();
   part.verify = in.number() != 0;
+  part.path = in.text();
   if (in.number() != 0) {
     part.problem = in.record();
     return in.good() ? std::optional<PeerPart>(std::move(part)) : std::nullopt;
@@ -170,6 +176,12 @@ std::optional<PeerPart> decodePeerPart(const Bytes& bytes) {
     extent.start = in.number();
     extent.end = in.number();
     return extent;
+  });
+  readList(in, part.traffic, [&] {
+    PeerBytes to;
+    to.peer = smallNumber(in);
+    to.bytes = in.number();
+    return to;
   });
   readGroups(in, part.sent);
   readGroups(in, part.received);

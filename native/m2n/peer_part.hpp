@@ -17,6 +17,12 @@ struct WrittenExtent {
   std::int64_t end = 0;
 };
 
+// Bytes that a rank gives a receiver, itself included, in one execution.
+struct PeerBytes {
+  std::int32_t peer = 0;
+  std::int64_t bytes = 0;
+};
+
 // All moves of one (stage, peer, tensor).
 struct HashGroup {
   std::int32_t stage = 0;
@@ -28,9 +34,11 @@ struct PeerPart {
   std::optional<ErrorRecord> problem;  // with one, nothing else is there but the digest
   std::string digest;
   bool verify = false;
+  std::string path;
   std::vector<std::int32_t> expected[2];   // by stage: ranks that it waits for
   std::vector<std::int32_t> receivers[2];  // by stage: ranks that it sends to, without itself
   std::vector<WrittenExtent> written;
+  std::vector<PeerBytes> traffic;         // by receiver, ascending
   std::vector<HashGroup> sent, received;  // when it verifies
   Bindings destinations;
   Whereabouts where;

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Meetings, the same on every rank: parts; what is out of bounds or contested; the moves of what is contested, if
-// anything is; the last verdict.
+// anything is; what cannot be reached; the moves of pairs that send instead, if any does; the last verdict, and when such
+// pairs are connected.
 #include "m2n/prepare.hpp"
 
 #include <algorithm>
-#include <map>
 
+#include "m2n/check_agreement.hpp"
 #include "m2n/check_bounds.hpp"
 #include "m2n/check_overlap.hpp"
 #include "m2n/check_peers.hpp"
+#include "m2n/connect_pairs.hpp"
+#include "m2n/find_peers.hpp"
 #include "runtime/cuda_error.hpp"
 #include "runtime/verdict.hpp"
 #include "runtime/wire.hpp"
@@ -43,10 +46,11 @@ class Preparing {
     shown.problem = problem;
     shown.digest = request_.digest;
     shown.verify = request_.verify;
+    shown.path = part_.path;
     Outcome<std::vector<Bytes>> arrived = gather("parts", encode(shown));
     if (!arrived) return failure(arrived.error());
     if (Problem wrong = understand(arrived.value())) return refusal(*wrong);
-    if (Problem wrong = disagreement()) return refusal(*wrong);
+    if (Problem wrong = agreementProblem(parts_, rank_.rank)) return refusal(*wrong);
     if (Problem wrong = together(problemsOf(parts_))) return refusal(*wrong);
     return check();
   }
@@ -86,21 +90,56 @@ class Preparing {
     return conclude(overlap);
   }
 
-  // Everything that may still fail on one rank alone, then the verdict of all.
+  // Finds the others, and how to exchange bytes with them.
   PrepareAttempt conclude(Problem problem) {
+    const PathChoice choice = *pathChoiceOf(part_.path);
     if (!problem && request_.verify) problem = seenFromHere(hashGroupsProblem(parts_));
-    PeerAddresses peers;
-    if (!problem) problem = findPeers(peers);
+    FoundPeers found;
     if (!problem) {
-      Outcome<DeviceProgram> program = loadProgram(part_, parts_, peers, limits(), *rank_.world->api, rank_.device);
-      if (program)
-        made_->program = std::move(program.value());
+      Outcome<FoundPeers> outcome = findPeers(rank_, parts_, choice);
+      if (outcome)
+        found = std::move(outcome.value());
       else
-        problem = program.error();
+        problem = outcome.error();
     }
+    Outcome<std::vector<Bytes>> arrived =
+        gather("paths", Writer().block(verdictOf(problem)).block(encode(found.unreached)).take());
+    if (!arrived) return failure(arrived.error());
+    std::vector<Bytes> verdicts;
+    std::vector<std::vector<Unreached>> unreached;
+    for (const Bytes& bytes : arrived.value()) {
+      Reader in(bytes);
+      verdicts.push_back(in.block());
+      unreached.push_back(decodeUnreached(in.block()));
+    }
+    if (Problem wrong = refusalOf(kPrepareOp, verdicts, problem, rank_.rank)) return refusal(*wrong);
+    found.addresses.routes = Routes(parts_, unreached, choice);
+    made_->paths = pathsOf(parts_, found.addresses.routes, rank_.rank);
+    made_->holds = std::move(found.holds);
+    return found.addresses.routes.anySent() ? loadWithSends(found.addresses) : load(found.addresses, nullptr);
+  }
+
+  PrepareAttempt loadWithSends(PeerAddresses& peers) {
+    Outcome<std::vector<Bytes>> arrived = gather("sent moves", encodeSentMoves(part_, peers.routes));
+    if (!arrived) return failure(arrived.error());
+    std::vector<std::vector<SentMove>> moves;
+    for (const Bytes& bytes : arrived.value()) moves.push_back(decodeSentMoves(bytes));
+    if (const Status opened = openSends(rank_); !opened) return failure(opened.error());
+    const SentPlan plan = sentPlanOf(moves, rank_.rank, request_.staging);
+    return load(peers, &plan);
+  }
+
+  // Everything that may still fail on one rank alone, then the verdict of all. `sent`: none when nobody sends.
+  PrepareAttempt load(PeerAddresses& peers, const SentPlan* sent) {
+    Problem problem = loadHere(peers, sent);
     Outcome<std::vector<Bytes>> verdicts = gather("verdict", verdictOf(problem));
     if (!verdicts) return failure(verdicts.error());
     if (Problem wrong = refusalOf(kPrepareOp, verdicts.value(), problem, rank_.rank)) return refusal(*wrong);
+    if (sent == nullptr) return {made_, false};
+    const Status connected = connectPairs(rank_, made_->program);
+    Outcome<std::vector<Bytes>> all = gather("connected", {});
+    if (!connected) return failure(connected.error());
+    if (!all) return failure(all.error());
     return {made_, false};
   }
 
@@ -110,6 +149,41 @@ class Preparing {
                               : *request_.sms == 0 ? EngineUse::kAlways
                                                    : EngineUse::kNever;
     return {{smsOf(rank_.smBudget, request_.sms), rank_.bulkCopies}, engines, rank_.condition};
+  }
+
+  // Of the first pair of this rank that sends.
+  std::string whySent() const {
+    for (const TransferPath& path : made_->paths) {
+      if (!path.why.empty()) return path.why;
+    }
+    return "";
+  }
+
+  Problem loadHere(PeerAddresses& peers, const SentPlan* sent) {
+    const NcclApi& api = *rank_.world->api;
+    if (sent != nullptr && part_.verify) {
+      Outcome<ArrivingSums> sums = allocateSums(parts_, peers.routes, rank_.rank, api, rank_.device);
+      if (!sums) return sums.error();
+      made_->sums = std::move(sums.value().memory);
+      peers.sums = sums.value().at;
+    }
+    Outcome<DeviceProgram> program = loadProgram(part_, parts_, peers, limits(), api, rank_.device);
+    if (!program) return program.error();
+    made_->program = std::move(program.value());
+    for (TransferPath& path : made_->paths) {
+      if (made_->program.engines[0] && std::string(path.path) == "mapped" && std::string(path.direction) == "send")
+        path.path = "copy engine";
+    }
+    if (sent == nullptr) return std::nullopt;
+    if (limits().engines == EngineUse::kAlways && !(sent->streams[0].empty() && sent->streams[1].empty())) {
+      return fail(ErrorCode::kUnsupported, kPrepareOp,
+                  "copy engines alone (sms: 0) cannot pack what rank " + std::to_string(rank_.rank) +
+                      " sends or receives")
+          .ofRank(rank_.rank)
+          .helped("Leave out sms, or give the transfer some. " + whySent());
+    }
+    const Status loaded = loadSent(made_->program, part_, parts_, peers, *sent, limits().kernels, api, rank_.device);
+    return loaded ? Problem() : Problem(loaded.error());
   }
 
   // Cleared before any peer knows where it is.
@@ -146,31 +220,6 @@ class Preparing {
     return std::nullopt;
   }
 
-  // The first rank that differs from the most common plan is at fault.
-  Problem disagreement() const {
-    std::map<std::string, int> votes;
-    std::vector<std::string> plans;
-    for (const PeerPart& part : parts_) {
-      plans.push_back(part.digest + (part.verify ? ", verified" : ""));
-      votes[plans.back()]++;
-    }
-    if (votes.size() == 1) return std::nullopt;
-    std::string common = plans[0];
-    for (const std::string& plan : plans) {
-      if (votes[plan] > votes[common]) common = plan;
-    }
-    std::vector<int> others;
-    for (std::size_t rank = 0; rank < plans.size(); rank++) {
-      if (plans[rank] != common) others.push_back(static_cast<int>(rank));
-    }
-    return fail(ErrorCode::kDisagreement, kPrepareOp,
-                rankNames(others) + " and the others hold different values of plan digest in " + kPrepareOp)
-        .ofRank(rank_.rank)
-        .fromPeer(others[0])
-        .expecting(common, plans[static_cast<std::size_t>(others[0])])
-        .helped("Every rank must pass the same plan digest.");
-  }
-
   static std::vector<Bytes> problemsOf(const std::vector<PeerPart>& parts) {
     std::vector<Bytes> verdicts;
     for (const PeerPart& part : parts) verdicts.push_back(verdictOf(part.problem));
@@ -187,61 +236,6 @@ class Preparing {
     std::vector<Bytes> verdicts(parts_.size());
     verdicts[static_cast<std::size_t>(problem->rank)] = verdictOf(problem);
     return refusalOf(kPrepareOp, verdicts, std::nullopt, rank_.rank);
-  }
-
-  // Control blocks of all with whom this rank has business, and the destinations that it writes.
-  Problem findPeers(PeerAddresses& peers) {
-    const std::size_t size = parts_.size();
-    peers.controls.resize(size);
-    peers.destinations.resize(size);
-    const PeerPart& self = parts_[static_cast<std::size_t>(rank_.rank)];
-    std::vector<bool> known(size, false);
-    for (const auto* lists : {self.expected, self.receivers}) {
-      for (int stage = 0; stage < kTransferStages; stage++) {
-        for (const std::int32_t peer : lists[stage]) known[static_cast<std::size_t>(peer)] = true;
-      }
-    }
-    for (std::size_t peer = 0; peer < size; peer++) {
-      const bool own = static_cast<int>(peer) == rank_.rank;
-      if (own) {
-        peers.controls[peer] = self.flags.address;
-      } else if (known[peer]) {
-        Outcome<std::uint64_t> address = addressOf(static_cast<int>(peer), parts_[peer].flags);
-        if (!address) return address.error();
-        peers.controls[peer] = address.value();
-      }
-      if (Problem problem = findDestinations(static_cast<int>(peer), peers.destinations[peer])) return problem;
-    }
-    return std::nullopt;
-  }
-
-  Problem findDestinations(int peer, std::vector<std::uint64_t>& addresses) {
-    const PeerPart& owner = parts_[static_cast<std::size_t>(peer)];
-    addresses.assign(owner.destinations.size(), 0);
-    std::map<std::int32_t, std::uint64_t> reached;  // by memory
-    for (const WrittenExtent& written : parts_[static_cast<std::size_t>(rank_.rank)].written) {
-      if (written.receiver != peer) continue;
-      const BoundTensor& binding = owner.destinations[static_cast<std::size_t>(written.tensor)];
-      const Exposure& memory = owner.memories[static_cast<std::size_t>(binding.memory)];
-      auto found = reached.find(binding.memory);
-      if (found == reached.end()) {
-        Outcome<std::uint64_t> address =
-            peer == rank_.rank ? Outcome<std::uint64_t>(memory.address) : addressOf(peer, memory);
-        if (!address) return address.error();
-        found = reached.emplace(binding.memory, address.value()).first;
-      }
-      addresses[static_cast<std::size_t>(written.tensor)] =
-          found->second + static_cast<std::uint64_t>(binding.byteOffset);
-    }
-    return std::nullopt;
-  }
-
-  Outcome<std::uint64_t> addressOf(int peer, const Exposure& memory) {
-    const Wish wish{rank_.rank, rank_.device, peer, parts_[static_cast<std::size_t>(peer)].where, memory};
-    Outcome<Reached> reached = reach(wish, rank_.mappings);
-    if (!reached) return reached.error();
-    if (reached.value().hold) made_->holds.push_back(reached.value().hold);
-    return reached.value().address;
   }
 
   RankState& rank_;

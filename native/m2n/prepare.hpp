@@ -5,6 +5,8 @@
 
 #include "m2n/device_program.hpp"
 #include "m2n/peer_part.hpp"
+#include "m2n/sent_program.hpp"
+#include "m2n/transfer_paths.hpp"
 #include "runtime/objects.hpp"
 
 namespace nccl_ext {
@@ -16,11 +18,14 @@ struct PrepareRequest {
   std::optional<int> sms;  // as in PrepareConfig
   std::optional<ErrorRecord> problem;
   PreparePart part;
+  StagingLimits staging;
   std::vector<Exposure> memories;  // of part.memories
 };
 
 struct Preparation {
   DeviceProgram program;
+  std::vector<TransferPath> paths;
+  DeviceMemory sums;                               // of verified transfers, as senders send them
   std::shared_ptr<const DeviceMemory> block;       // control cells, which peers write
   std::optional<Exported> exported;                // of the block
   std::vector<std::shared_ptr<const void>> holds;  // of memory that its kernels write

@@ -50,6 +50,13 @@ std::optional<ErrorRecord> tableProblem(const MoveTable& table, const std::strin
 
 }  // namespace
 
+std::optional<PathChoice> pathChoiceOf(const std::string& path) {
+  if (path.empty() || path == "auto") return PathChoice::kAuto;
+  if (path == "mapped") return PathChoice::kMapped;
+  if (path == "sendrecv") return PathChoice::kSendrecv;
+  return std::nullopt;
+}
+
 std::optional<ErrorRecord> programProblem(const TransferProgram& program, bool verify, int rank, int size) {
   if (program.rank != rank) {
     return invalid(

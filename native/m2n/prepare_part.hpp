@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <string>
 #include <unordered_map>
 
 #include "m2n/move_table.hpp"
+#include "m2n/staging_rounds.hpp"
 #include "runtime/error.hpp"
 #include "runtime/handles.hpp"
 
@@ -21,12 +23,20 @@ struct TensorBindings {
   std::vector<std::int64_t> byteOffset;
 };
 
+// How pairs of ranks exchange bytes: by writing where they can, always so, or never.
+enum class PathChoice { kAuto, kMapped, kSendrecv };
+
+// `path` of PrepareConfig in contract/m2n.ts; an empty text is the default. None for anything else.
+std::optional<PathChoice> pathChoiceOf(const std::string& path);
+
 struct PrepareConfig {
   TransferProgram program;
   TensorBindings sources;
   TensorBindings destinations;
   bool verify = false;
   std::optional<int> sms = std::nullopt;  // of this rank, for the transfer's kernels; 0: copy engines alone
+  std::string path;
+  StagingLimits staging;  // of what is sent; not the caller's, but for tests
 };
 
 // SMs that kernels of a transfer may hold: grants and arrivals take one even where engines copy.
@@ -56,6 +66,7 @@ struct PreparePart {
   std::vector<std::shared_ptr<BufferState>> buffers;  // of `memories`
   std::unordered_map<const BufferState*, std::int32_t> memoryOf;
   bool verify = false;
+  std::string path = "auto";
 };
 
 // Why a program cannot be the one of `rank` in a world of `size` ranks, whatever the others bring. ERR_INVALID_ARGUMENT.

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "m2n/prepare.hpp"
+#include "m2n/sent_watch.hpp"
 
 namespace nccl_ext {
 
@@ -15,6 +16,7 @@ struct PreparedTransfer {
   std::shared_ptr<Preparation> made;
   std::vector<std::shared_ptr<BufferState>> buffers;
   TransferCounts* counts = nullptr;  // a pinned cell of the rank's
+  std::shared_ptr<SentWatch> watch;  // none when it sends nothing
   int ctas = 0;                      // of its kernels at most
   int sms = 1;                       // that those may hold which hash
   // Where its latest execution is; none when that stream is gone, and with it everything that was on it.

@@ -84,8 +84,7 @@ std::string nameOf(const Wish& wish) {
 
 Outcome<Reached> open(const Wish& wish, Mappings& mappings) {
   if (wish.owner.host != whereabouts().host) {
-    return unreachable(wish, "it is on another machine, and transfers between machines are not built yet")
-        .helped("Keep the ranks of a transfer on one machine.");
+    return unreachable(wish, "it is on another machine");
   }
   if (!wish.memory.share) return unreachable(wish, wish.memory.why);
   for (auto mapping = mappings.begin(); mapping != mappings.end();)

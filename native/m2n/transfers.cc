@@ -15,8 +15,6 @@
 namespace nccl_ext {
 namespace {
 
-constexpr const char* kTransferOp = "transfer";
-
 ErrorRecord invalid(const RankState& rank, std::string detail) {
   return fail(ErrorCode::kInvalidArgument, kPrepareOp, std::move(detail)).ofRank(rank.rank);
 }
@@ -74,6 +72,10 @@ std::shared_ptr<PrepareRequest> Runtime::prepareRequest(const RankState& rank, P
   PreparePart& part = request->part;
   part.rank = rank.rank;
   part.verify = config.verify;
+  if (!config.path.empty()) part.path = config.path;
+  request->staging = config.staging;
+  if (!request->problem && !pathChoiceOf(part.path))
+    request->problem = invalid(rank, "path must be auto, mapped or sendrecv, got " + part.path);
   part.program = std::make_shared<const TransferProgram>(std::move(config.program));
   if (!request->problem) request->problem = resolveBindings(rank, "sources", config.sources, part, part.sources);
   if (!request->problem)
@@ -115,9 +117,15 @@ void Runtime::prepareTransfer(Handle handle, PrepareConfig config, Done<Handle> 
       transfer->owner = rank;
       transfer->made = made.value();
       transfer->buffers = request->part.buffers;
-      for (const TransferArgs& stage : transfer->made->program.stages)
-        transfer->ctas = std::max(transfer->ctas, stage.work.ctas);
       transfer->sms = smsOf(rank->smBudget, request->sms);
+      const DeviceProgram& program = transfer->made->program;
+      for (const TransferArgs& stage : program.stages) transfer->ctas = std::max(transfer->ctas, stage.work.ctas);
+      if (!program.rounds[0].empty() || !program.rounds[1].empty()) {
+        // NCCL takes what it may, and its groups of one rank must follow each other as on the others.
+        transfer->ctas = rank->smBudget;
+        transfer->watch =
+            std::make_shared<SentWatch>(program, *transfer->counts, rank->cells->words(), rank->world->timeout);
+      }
       for (const Buffer& buffer : transfer->buffers) buffer->exposed = true;
       transfer->handle = handles_.add(transfer);
       rank->transfers.insert(transfer.get());
@@ -149,20 +157,24 @@ Status Runtime::enqueueTransfer(Handle handle, Handle streamHandle) {
   const DeviceGuard guard(rank.device);
   cudaError_t result = stream->capture ? cudaSuccess : awaitTurns(*stream, {found.value()});
   const LaunchPlace place{transfer.counts, boxOf(*stream), &rank.cells->words(),
-                          static_cast<std::uint64_t>(std::chrono::nanoseconds(rank.world->timeout).count())};
-  if (result == cudaSuccess)
-    result =
-        launchExecution(transfer.made->program, place, transfer.sms, stream->stream.get(), stream->capture.has_value());
+                          static_cast<std::uint64_t>(std::chrono::nanoseconds(rank.world->timeout).count()),
+                          rank.sends};
+  Status launched = result == cudaSuccess ? launchExecution(transfer.made->program, place, transfer.sms,
+                                                            stream->stream.get(), stream->capture.has_value())
+                                          : Status(cudaFailure(result, kTransferOp, kTransferOp).ofRank(rank.rank));
   Operation operation;
   operation.entries = entries;
   if (stream->capture) {
     // The launch orders the graph after this rank's other transfers.
     stream->capture->transfers.push_back(found.value());
     operation.keeps.push_back(transfer.graphUse);
-    return commit(stream, std::move(operation), result, kTransferOp);
+    return commit(stream, std::move(operation), launched, kTransferOp);
   }
-  const Status status = commit(stream, std::move(operation), result, kTransferOp);
+  const Status status = commit(stream, std::move(operation), launched, kTransferOp);
   takeTurns(*stream, {found.value()});
+  // Without one of its groups the peers would wait in theirs.
+  if (!status && transfer.watch) poison(rank, status.error());
+  watchSends(found.value());
   return status;
 }
 
@@ -207,6 +219,11 @@ TransferProgress Runtime::progressOf(Handle handle) const {
           static_cast<std::int64_t>(peek<kSystem>(counts.completed))};
 }
 
+std::vector<TransferPath> Runtime::pathsOf(Handle handle) const {
+  const auto found = handles_.find<PreparedTransfer>(handle, "pathsOf");
+  return found ? found.value()->made->paths : std::vector<TransferPath>();
+}
+
 void Runtime::disposeTransfer(Handle handle, DoneStatus done) {
   constexpr const char* kOp = "disposeTransfer";
   Outcome<std::shared_ptr<PreparedTransfer>> found = handles_.find<PreparedTransfer>(handle, kOp);
@@ -244,6 +261,7 @@ void Runtime::freeTransfer(const std::shared_ptr<PreparedTransfer>& transfer) {
 // Takes a transfer's handle away, and with it what it holds. `drained`: none of the rank's kernels uses it any more.
 void Runtime::releaseTransfer(PreparedTransfer& transfer, bool drained) {
   RankState& rank = *transfer.owner;
+  poller_.forget(&transfer);
   for (const Buffer& buffer : transfer.buffers) buffer->transfers--;
   transfer.buffers.clear();
   const std::shared_ptr<Preparation> made = std::move(transfer.made);

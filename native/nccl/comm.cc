@@ -32,18 +32,25 @@ Status Comm::open(const ncclUniqueId& id, int rank, int size, Clock::time_point 
   return settle(api_.ncclCommQueryProperties(comm_, &properties_), "init", deadline);
 }
 
-Outcome<std::unique_ptr<Comm>> Comm::split(int color, int key, const std::atomic<bool>& stop,
-                                           Clock::time_point deadline) {
-  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-  config.blocking = 0;
+Outcome<ncclComm_t> Comm::split(int color, int key, ncclConfig_t config, Clock::time_point deadline) {
   ncclComm_t& made = children_.emplace_back(nullptr);
   // The parent tells how far the split is; until then the child is null.
   const Status split = settle(api_.ncclCommSplit(comm_, color, key, &made, &config), "split", deadline);
   if (!split) return split.error();
-  if (color == NCCL_SPLIT_NOCOLOR) return std::unique_ptr<Comm>();
-  if (made == nullptr) return fail(ErrorCode::kInternal, "split", "NCCL made no communicator").ofRank(rank_);
+  if (color != NCCL_SPLIT_NOCOLOR && made == nullptr)
+    return fail(ErrorCode::kInternal, "split", "NCCL made no communicator").ofRank(rank_);
+  return std::exchange(made, nullptr);
+}
+
+Outcome<std::unique_ptr<Comm>> Comm::split(int color, int key, const std::atomic<bool>& stop,
+                                           Clock::time_point deadline) {
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 0;
+  const Outcome<ncclComm_t> made = split(color, key, config, deadline);
+  if (!made) return made.error();
+  if (made.value() == nullptr) return std::unique_ptr<Comm>();
   auto child = std::make_unique<Comm>(api_, stop);
-  child->comm_ = std::exchange(made, nullptr);
+  child->comm_ = made.value();
   child->rank_ = key;
   if (const Status opened = child->settle(ncclSuccess, "split", deadline); !opened) return opened.error();
   const Status asked =

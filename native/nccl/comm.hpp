@@ -34,6 +34,9 @@ class Comm {
   // of this one afterwards; NCCL_SPLIT_NOCOLOR takes part and gets null. `stop` is the new one's.
   Outcome<std::unique_ptr<Comm>> split(int color, int key, const std::atomic<bool>& stop, Clock::time_point deadline);
 
+  // The same as NCCL has it, made by `config`; null for NCCL_SPLIT_NOCOLOR. It is the caller's.
+  Outcome<ncclComm_t> split(int color, int key, ncclConfig_t config, Clock::time_point deadline);
+
   // Collective over the same order of windows on all ranks. `address` is memory of ncclMemAlloc.
   Outcome<ncclWindow_t> registerWindow(void* address, std::size_t bytes, Clock::time_point deadline);
   Status deregisterWindow(ncclWindow_t window, Clock::time_point deadline);

@@ -2,6 +2,7 @@
 // Transfers: named and typed as in core/src/contract/m2n.ts. Typed arrays are copied once, when a transfer is prepared.
 #include <cmath>
 
+#include "m2n/transfer_paths.hpp"
 #include "node/bind_runtime.hpp"
 #include "node/binding.hpp"
 
@@ -80,6 +81,7 @@ PrepareConfig prepareConfigOf(const Napi::Value& value) {
   config.verify = field(value, "verify").ToBoolean();
   const Napi::Value sms = field(value, "sms");
   if (!sms.IsUndefined()) config.sms = smallIntegerOf(sms);
+  config.path = textOf(field(value, "path"));
   return config;
 }
 
@@ -104,6 +106,23 @@ Napi::Value progressOf(Info info) {
   return out;
 }
 
+// Of one that is gone: none.
+Napi::Value pathsOf(Info info) {
+  Runtime* runtime = sessionOf(info).runtime();
+  Napi::Array out = Napi::Array::New(info.Env());
+  if (runtime == nullptr) return out;
+  for (const TransferPath& path : runtime->pathsOf(integerOf(info[0]))) {
+    Napi::Object one = Napi::Object::New(info.Env());
+    one.Set("peer", static_cast<double>(path.peer));
+    one.Set("direction", path.direction);
+    one.Set("path", path.path);
+    one.Set("bytes", static_cast<double>(path.bytes));
+    one.Set("why", path.why);
+    out.Set(out.Length(), one);
+  }
+  return out;
+}
+
 Napi::Value disposeTransfer(Info info) {
   return withPromise<Status>(info,
                              [&](Runtime& runtime, auto done) { runtime.disposeTransfer(integerOf(info[0]), done); });
@@ -113,6 +132,7 @@ constexpr Binding kBindings[] = {
     {"prepareTransfer", prepareTransfer},  // (rank, config) => Promise<Outcome<TransferHandle>>
     {"enqueueTransfer", enqueueTransfer},  // (transfer, stream) => Status
     {"progressOf", progressOf},            // (transfer) => TransferProgress
+    {"pathsOf", pathsOf},                  // (transfer) => TransferPath[]
     {"disposeTransfer", disposeTransfer},  // (transfer) => Promise<Outcome<void>>
 };
 

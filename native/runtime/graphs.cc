@@ -108,6 +108,7 @@ Status Runtime::launchGraph(Handle graphHandle, Handle streamHandle) {
   operation.graph = graph;
   const Status status = commit(stream, std::move(operation), result, kOp);
   takeTurns(*stream, graph->content.transfers);
+  for (const auto& transfer : graph->content.transfers) watchSends(transfer);
   return status;
 }
 

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <fstream>
 
 #include "nccl/loader.hpp"
@@ -132,6 +133,8 @@ std::optional<ErrorRecord> crowding(const std::vector<RankIdentity>& ranks) {
 }  // namespace
 
 std::string hostIdentity() {
+  // NCCL's own name of a machine, where it is given one.
+  if (const char* given = std::getenv("NCCL_HOSTID"); given != nullptr && *given != '\0') return given;
   std::string boot;
   std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);
   if (!boot.empty()) return boot;

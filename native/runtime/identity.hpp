@@ -9,7 +9,7 @@ namespace nccl_ext {
 
 struct RankIdentity {
   // Where. Two ranks share a GPU when both are equal: containers of one machine have one boot id and many host names.
-  std::string host;  // boot id of the machine, or its host name
+  std::string host;  // NCCL_HOSTID, boot id of the machine, or its host name
   std::string gpu;   // UUID
   int multiprocessors = 0;
   bool mayShareGpu = true;  // NCCL_MULTI_RANK_GPU_ENABLE of this process

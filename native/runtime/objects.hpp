@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "m2n/reach.hpp"
-#include "nccl/comm.hpp"
+#include "nccl/send_comm.hpp"
 #include "runtime/device_memory.hpp"
 #include "runtime/graph_condition.hpp"
 #include "runtime/handles.hpp"
@@ -139,6 +139,7 @@ struct RankState {
   Mappings mappings;
   ControlBlock control;
   std::unique_ptr<Comm> comm;  // ends before the memory of its windows
+  SendComm sends;              // for transfers; open once one needs it
   // Last: it ends before what its tasks use.
   std::unique_ptr<Worker> worker;
 };

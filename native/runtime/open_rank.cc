@@ -169,8 +169,11 @@ Status connectRank(RankState& rank, const World& world, Clock::time_point deadli
 
 Status closeRank(RankState& rank, bool broken, Clock::time_point deadline) {
   const DeviceGuard guard(rank.device);
-  Status closed = ok();
-  if (rank.comm) closed = rank.comm->close(broken, deadline);
+  Status closed = rank.sends.close(broken, deadline);
+  if (rank.comm) {
+    const Status ended = rank.comm->close(broken || !closed, deadline);
+    if (closed) closed = ended;
+  }
   rank.comm.reset();
   rank.oldMemory.clear();
   rank.spareStaging.clear();

@@ -22,6 +22,8 @@
 namespace nccl_ext {
 
 struct PrepareRequest;
+struct TransferPath;
+enum class SentState;
 
 template <class T>
 using Done = std::function<void(Outcome<T>)>;
@@ -176,6 +178,7 @@ class Runtime {
   void prepareTransfer(Handle rank, PrepareConfig config, Done<Handle> done);
   Status enqueueTransfer(Handle transfer, Handle stream);
   TransferProgress progressOf(Handle transfer) const;
+  std::vector<TransferPath> pathsOf(Handle transfer) const;
   void disposeTransfer(Handle transfer, DoneStatus done);
 
   // copies.cc
@@ -210,6 +213,7 @@ class Runtime {
   Status refuseMoreStreams(const RankState& rank, const char* op) const;
   Status admit(StreamState& stream, int entries, const char* op);
   Status commit(const Stream& stream, Operation operation, cudaError_t result, const char* op);
+  Status commit(const Stream& stream, Operation operation, Status launched, const char* op);
   void retire(StreamState& stream);
   void failStream(StreamState& stream, const ErrorRecord& error);
   std::optional<ErrorRecord> takeError(StreamState& stream);
@@ -233,6 +237,10 @@ class Runtime {
   static void forgetTurns(const StreamState& stream);
   void freeTransfer(const std::shared_ptr<PreparedTransfer>& transfer);
   void releaseTransfer(PreparedTransfer& transfer, bool drained);
+
+  // m2n/watch_transfers.cc
+  void watchSends(const std::shared_ptr<PreparedTransfer>& transfer);
+  void endSends(PreparedTransfer& transfer, SentState state, const std::vector<int>& awaited);
 
   // copies.cc
   enum class Direction { kUpload, kDownload };

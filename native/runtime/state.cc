@@ -91,10 +91,14 @@ void Runtime::poison(RankState& rank, const ErrorRecord& reason) {
   rank.world->broken = true;
   // Kernels that wait now, or are launched by graphs later, end at once.
   RankWords& words = rank.cells->words();
-  if (peek<kSystem>(words.stop) != 0) return;
-  const ErrorCode code = reason.code == ErrorCode::kAborted ? ErrorCode::kAborted : ErrorCode::kPoisoned;
-  words.peer = reason.peer;
-  publish<kSystem>(words.stop, static_cast<std::int32_t>(code));
+  if (peek<kSystem>(words.stop) == 0) {
+    const ErrorCode code = reason.code == ErrorCode::kAborted ? ErrorCode::kAborted : ErrorCode::kPoisoned;
+    words.peer = reason.peer;
+    publish<kSystem>(words.stop, static_cast<std::int32_t>(code));
+  }
+  // What follows a group that was ended must not run, nor may a lost peer's stop let it.
+  publish<kSystem>(words.drained, 1);
+  rank.sends.abort();
 }
 
 // Ends the waits of the other ranks of this process for `lost`; ranks of other processes find out by their deadline.

@@ -188,8 +188,13 @@ Status Runtime::admit(StreamState& stream, int entries, const char* op) {
 // Marks an operation that admit() let in and whose launches gave `result`. What it uses is held either way: a part of a
 // failed operation may run.
 Status Runtime::commit(const Stream& stream, Operation operation, cudaError_t result, const char* op) {
+  const Status launched =
+      result == cudaSuccess ? ok() : Status(cudaFailure(result, op, op).ofRank(stream->owner->rank));
+  return commit(stream, std::move(operation), launched, op);
+}
+
+Status Runtime::commit(const Stream& stream, Operation operation, Status status, const char* op) {
   RankState& rank = *stream->owner;
-  const Status status = result == cudaSuccess ? ok() : Status(cudaFailure(result, op, op).ofRank(rank.rank));
   if (stream->capture) {
     Capture& capture = *stream->capture;
     for (const auto& buffer : operation.buffers) buffer->graphs++;

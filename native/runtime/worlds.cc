@@ -223,6 +223,7 @@ void Runtime::shutdown() {
     poison(*rank, error);
     rank->world->meeting->leave(rank->rank, error);
     poller_.forget(rank.get());
+    for (const PreparedTransfer* transfer : rank->transfers) poller_.forget(transfer);
     for (StreamState* stream : rank->streams) {
       poller_.forget(stream);
       // They hold the stream, and nobody is left to be told.

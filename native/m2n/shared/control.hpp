@@ -42,6 +42,7 @@ struct alignas(128) TransferState {
   std::uint32_t failed = 0;     // 1: a CTA of the running execution failed or skipped its part
   std::uint64_t admission = 0;  // of the running stage, as admissionOf has it; written by CTA 0 alone
   std::uint64_t completed = 0;  // executions without an error; written by the last CTA alone
+  std::uint64_t steps = 0;      // kernels done, where they are watched; written by the last CTA alone
   // Tiles of the running stage that warps took, by part: bulk, vector. On lines of their own: many add to them.
   struct alignas(128) Taken {
     std::uint32_t tiles = 0;
@@ -52,6 +53,7 @@ struct alignas(128) TransferState {
 struct alignas(64) TransferCounts {
   std::uint64_t written = 0;    // bytes, as in TransferProgress of contract/m2n.ts
   std::uint64_t completed = 0;  // executions without an error
+  std::uint64_t steps = 0;      // kernels done, failed and skipped ones included
 };
 
 }  // namespace nccl_ext

@@ -66,9 +66,10 @@ NCCL_EXT_HD inline WaitEnd awaitArrival(const TransferArgs& args, int sender, st
   return awaitCell(args, args.controls[args.rank][arrivalCell(args.size, args.stage, sender)], sender, epoch, now);
 }
 
-// What CTA 0 says about a stage; the lowest bit: skip it.
+// What CTA 0 says about a kernel of an execution, of which there are fewer than 2^14; the lowest bit: skip it.
 NCCL_EXT_HD inline std::uint64_t admissionOf(const TransferArgs& args, std::uint64_t epoch, bool skips) {
-  return epoch * 4 + static_cast<std::uint64_t>(args.stage) * 2 + (skips ? 1 : 0);
+  const std::uint64_t kernel = static_cast<std::uint64_t>(args.step) * 2 + static_cast<std::uint64_t>(args.stage);
+  return (epoch << 16) + kernel * 2 + (skips ? 1 : 0);
 }
 
 // By one thread of CTA 0: whether this stage runs, given why it must not. If not, it says so to the host.
@@ -128,6 +129,7 @@ NCCL_EXT_HD inline void closeStage(const TransferArgs& args) {
 
 // By one thread of the last CTA when nothing of the stage is left to do. `completed` is what the state says.
 NCCL_EXT_HD inline void endStage(const TransferArgs& args, std::uint64_t epoch, bool failed, std::uint64_t completed) {
+  if (args.watched != 0) put<kSystem>(args.counts->steps, ++args.state->steps);
   if (args.last == 0) return;
   TransferState& state = *args.state;
   if (!failed) put<kSystem>(args.counts->completed, state.completed = completed + 1);

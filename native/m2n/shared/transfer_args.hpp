@@ -28,8 +28,11 @@ struct TransferArgs {
   std::int32_t senderCount;
   std::int32_t rank;
   std::int32_t size;
-  std::int32_t stage;  // 0 or 1
-  std::int32_t last;   // 1: the last stage of an execution, which ends the epoch
+  std::int32_t stage;    // 0 or 1
+  std::int32_t step;     // of the execution's kernels, from 0 on
+  std::int32_t counted;  // 1: what it writes counts as the rank's progress
+  std::int32_t watched;  // 1: the host looks which kernel ran last
+  std::int32_t last;     // 1: the last kernel of an execution, which ends the epoch
 };
 static_assert(std::is_trivially_copyable_v<TransferArgs>);
 

@@ -9,7 +9,11 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
 #include <cstring>
+#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -19,8 +23,10 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/wait.hpp"
 #include "tests/fake/fake_driver.hpp"
 #include "tests/fake/fake_nccl_processes.hpp"
+#include "tests/fake/fake_stream.hpp"
 
 // The loader looks for this text in the file to learn the CUDA major.
 __attribute__((used)) static const char fakeNcclBanner[] = "NCCL version 2.30.7+cuda" FAKE_NCCL_CUDA ".0";
@@ -35,10 +41,25 @@ struct FakeSplit {
   std::map<int, std::shared_ptr<FakeWorld>> made;
 };
 
+// Bytes that a rank offers another one; taken in order.
+struct FakeOffer {
+  const void* data = nullptr;
+  std::size_t bytes = 0;
+  bool taken = false;
+};
+
+// What the groups on streams do: bytes by (sender, receiver).
+struct FakeMail {
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::map<std::pair<int, int>, std::deque<std::shared_ptr<FakeOffer>>> offers;
+};
+
 struct FakeWorld {
   std::string name;  // the same in all processes
   int size = 0;
   int joined = 0;
+  std::shared_ptr<FakeMail> mail = std::make_shared<FakeMail>();
   std::vector<std::map<int, void*>> windows;  // by number: address by rank
   std::vector<FakeSplit> splits;              // by number
 };
@@ -63,6 +84,7 @@ struct ncclComm {
   std::vector<std::pair<ncclWindow_t*, ncclWindow_t>> promised;  // where a handle goes once every rank has registered
   std::size_t splits = 0;                                        // asked for so far
   ncclComm_t* child = nullptr;                                   // where that of the last one goes
+  std::shared_ptr<std::atomic<bool>> aborted = std::make_shared<std::atomic<bool>>(false);
 };
 
 namespace {
@@ -93,6 +115,67 @@ void hear(FakeWorld& world) {
 
 void tell(const FakeWorld& world, const std::string& what, int rank, const std::string& line) {
   if (nccl_ext::fake::spread()) nccl_ext::fake::tell(world.name, what, rank, line);
+}
+
+struct FakePart {
+  ncclComm_t comm;
+  cudaStream_t stream;
+  bool sends;
+  int peer;
+  void* data;
+  std::size_t bytes;
+};
+thread_local std::vector<FakePart> group;
+
+// One rank's group, as its kernel: everything is offered, then everything is taken; it has ended when its own bytes are
+// taken too, or when its communicator is aborted.
+struct FakeExchange {
+  std::shared_ptr<FakeMail> mail;
+  std::shared_ptr<std::atomic<bool>> aborted;
+  int rank;
+  std::vector<FakePart> parts;
+
+  void operator()() const {
+    std::unique_lock<std::mutex> lock(mail->mutex);
+    std::vector<std::pair<int, std::shared_ptr<FakeOffer>>> own;
+    for (const FakePart& part : parts) {
+      if (!part.sends) continue;
+      own.emplace_back(part.peer, std::make_shared<FakeOffer>(FakeOffer{part.data, part.bytes}));
+      mail->offers[{rank, part.peer}].push_back(own.back().second);
+    }
+    mail->changed.notify_all();
+    for (const FakePart& part : parts) {
+      if (part.sends || !await(lock, [&] { return !mail->offers[{part.peer, rank}].empty(); })) continue;
+      auto& offers = mail->offers[{part.peer, rank}];
+      FakeOffer& offer = *offers.front();
+      // As the real one, it does not compare sizes; the fake must not write beyond.
+      std::memcpy(part.data, offer.data, offer.bytes < part.bytes ? offer.bytes : part.bytes);
+      offer.taken = true;
+      offers.pop_front();
+      mail->changed.notify_all();
+    }
+    await(lock, [&] {
+      for (const auto& [peer, offer] : own) {
+        if (!offer->taken) return false;
+      }
+      return true;
+    });
+    for (const auto& [peer, offer] : own) {
+      auto& offers = mail->offers[{rank, peer}];
+      if (!offer->taken) offers.erase(std::find(offers.begin(), offers.end(), offer));
+    }
+  }
+
+  template <class Predicate>
+  bool await(std::unique_lock<std::mutex>& lock, Predicate holds) const {
+    nccl_ext::waitUntilTrue(mail->changed, lock, [&] { return aborted->load() || holds(); });
+    return !aborted->load();
+  }
+};
+
+ncclResult_t add(const FakePart& part) {
+  group.push_back(part);
+  return ncclSuccess;
 }
 
 // Whether every rank has made the collective calls that this one made.
@@ -196,8 +279,41 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm) {
   return ncclSuccess;
 }
 
+ncclResult_t ncclCommRevoke(ncclComm_t comm, int) {
+  const std::shared_ptr<FakeMail> mail = comm->world->mail;
+  const std::lock_guard<std::mutex> lock(mail->mutex);
+  comm->aborted->store(true);
+  mail->changed.notify_all();
+  return ncclSuccess;
+}
+
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
+  (void)ncclCommRevoke(comm, 0);
   return ncclCommDestroy(comm);
+}
+
+ncclResult_t ncclGroupStart() {
+  group.clear();
+  return ncclSuccess;
+}
+
+ncclResult_t ncclSend(const void* data, std::size_t count, ncclDataType_t, int peer, ncclComm_t comm,
+                      cudaStream_t stream) {
+  return add({comm, stream, true, peer, const_cast<void*>(data), count});
+}
+
+ncclResult_t ncclRecv(void* data, std::size_t count, ncclDataType_t, int peer, ncclComm_t comm, cudaStream_t stream) {
+  return add({comm, stream, false, peer, data, count});
+}
+
+// A group of one communicator and stream; counts are bytes.
+ncclResult_t ncclGroupEnd() {
+  const std::vector<FakePart> parts = std::exchange(group, {});
+  if (parts.empty()) return ncclSuccess;
+  const auto [comm, stream] = std::make_pair(parts[0].comm, parts[0].stream);
+  auto* front = reinterpret_cast<nccl_ext::fake::StreamFront*>(stream);
+  (void)front->launch(stream, FakeExchange{comm->world->mail, comm->aborted, comm->rank, parts});
+  return ncclSuccess;
 }
 
 ncclResult_t ncclCommQueryProperties(ncclComm_t comm, ncclCommProperties_t* properties) {

@@ -145,7 +145,7 @@ class Stage {
         written += std::uint64_t{span.units} * bundle.destinationUnit;
       }
     }
-    countWritten(written);
+    if (args_.counted != 0) countWritten(written);
     return true;
   }
 

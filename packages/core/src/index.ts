@@ -43,7 +43,7 @@ export { DeviceMesh, mesh } from './mesh/device-mesh.js';
 export type { ChannelEvents, ChannelName } from './observe/channels.js';
 export { subscribe } from './observe/channels.js';
 export type { LogFields, Logger, LogLevel } from './observe/logger.js';
-export type { BackendChoice, OptionName, Options } from './options/option-table.js';
+export type { BackendChoice, OptionName, Options, TransferPathChoice } from './options/option-table.js';
 export type {
   Environment,
   ExplicitOptions,

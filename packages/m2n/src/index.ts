@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The public API of @nccl-ext/m2n.
 
+export type { TransferPath } from '@nccl-ext/core/contract';
 export type { JoinedSides, JoinedTensor, SideTensor, TransferSide } from './manifest/join-sides.js';
 export { joinSides } from './manifest/join-sides.js';
 export type { ManifestPlace } from './manifest/manifest-error.js';

@@ -2,7 +2,8 @@
 // `nccl-ext selftest`: runs the conformance cases here, on whatever backend is installed, in this process or as one of several.
 
 import { runCases, selectCases } from '@nccl-ext/conformance';
-import { localWorld, NcclExtError } from '@nccl-ext/core';
+import { localWorld, NcclExtError, type TransferPathChoice } from '@nccl-ext/core';
+import { optionTable } from '@nccl-ext/core/extend';
 import { backendArguments, readBackendInput } from '../arguments/backend-arguments.js';
 import { type Command, defineLeaf, type Outcome, type Session } from '../command.js';
 import { joinProcesses } from '../selftest/selftest-processes.js';
@@ -31,6 +32,11 @@ export const selftestCommand: Command = defineLeaf({
     },
     backend: backendArguments.backend!,
     workers: backendArguments.workers!,
+    path: {
+      type: 'string',
+      valueHint: 'NAME',
+      description: 'How transfers on GPUs move bytes: auto, mapped or sendrecv; default auto',
+    },
   },
   examples: [
     { what: 'Everything that is quick', line: 'nccl-ext selftest' },
@@ -41,6 +47,10 @@ export const selftestCommand: Command = defineLeaf({
       line: 'nccl-ext run -n 4 nccl-ext selftest --backend cuda',
     },
     { what: 'Reshards by copy engines alone', line: 'nccl-ext selftest --backend cuda --sms 0' },
+    {
+      what: 'Transfers that send instead of writing',
+      line: 'nccl-ext selftest --backend cuda --path sendrecv',
+    },
     { what: 'For a script', line: 'nccl-ext selftest --group all --json' },
   ],
   run: runSelftest,
@@ -51,6 +61,7 @@ async function runSelftest({ arguments: args, env, signal, progress }: Session):
   const { backend, workers } = input;
   const group = args.text('group')?.split(',');
   const filter = args.text('filter')?.split('|');
+  const path = args.oneOf('path', ['auto', 'mapped', 'sendrecv']);
   const most = args.integer('ranks', 1, 1024);
   const sms = args.integer('sms', 0, 1024);
   const processes = await joinProcesses(input, env);
@@ -62,13 +73,15 @@ async function runSelftest({ arguments: args, env, signal, progress }: Session):
       ...(maxRanks === undefined ? {} : { maxRanks }),
     });
     if (cases.length === 0) throw noCase(['group', 'filter', 'ranks'].filter((name) => args.has(name)));
-    const summary = await runCases(cases, {
-      signal,
-      sms,
-      ...(processes === undefined ? {} : { processes: processes.group }),
-      world: (request) => localWorld({ ...request, backend, workers, signal }),
-      onResult: ({ name }, done, total) => progress.say(`${done} of ${total} cases  ${name}`),
-    });
+    const summary = await withPath(path, () =>
+      runCases(cases, {
+        signal,
+        sms,
+        ...(processes === undefined ? {} : { processes: processes.group }),
+        world: (request) => localWorld({ ...request, backend, workers, signal }),
+        onResult: ({ name }, done, total) => progress.say(`${done} of ${total} cases  ${name}`),
+      }),
+    );
     signal.throwIfAborted();
     // All processes found the same. Rank 0 says it: one that failed before would have it ended.
     const silent = processes !== undefined && processes.rank > 0;
@@ -79,6 +92,20 @@ async function runSelftest({ arguments: args, env, signal, progress }: Session):
     };
   } finally {
     await processes?.leave();
+  }
+}
+
+/** Runs `body` with the option transferPath, which cases leave to the environment. */
+async function withPath<T>(path: TransferPathChoice | undefined, body: () => Promise<T>): Promise<T> {
+  if (path === undefined) return body();
+  const { variable } = optionTable.transferPath;
+  const before = process.env[variable];
+  process.env[variable] = path;
+  try {
+    return await body();
+  } finally {
+    if (before === undefined) delete process.env[variable];
+    else process.env[variable] = before;
   }
 }
 

@@ -53,6 +53,7 @@ export type {
   PrepareConfig,
   TensorBindings,
   TransferHandle,
+  TransferPath,
   TransferProgram,
   TransferProgress,
 } from './m2n.js';

@@ -81,6 +81,24 @@ export interface PrepareConfig {
    * better. 0: copy engines alone, ERR_UNSUPPORTED for what they cannot move. Ranks need not agree. No meaning where ranks have no SMs.
    */
   readonly sms?: number;
+  /**
+   * How pairs of ranks exchange bytes; equal on all ranks. `auto`: by writing where the sender reaches the receiver's memory, else by
+   * sending. `mapped`: by writing, or ERR_UNSUPPORTED. `sendrecv`: by sending. Backends with one memory accept and ignore it.
+   */
+  readonly path: 'auto' | 'mapped' | 'sendrecv';
+}
+
+/** Which way bytes take between this rank and a peer. */
+export interface TransferPath {
+  /** The other rank; this one itself for local moves, which are listed as sends. */
+  readonly peer: number;
+  readonly direction: 'send' | 'receive';
+  /** `mapped`: the sender's kernel writes at the receiver. `sendrecv`: through staging and NCCL. */
+  readonly path: 'local' | 'mapped' | 'sendrecv' | 'copy engine';
+  /** Of one execution, as they arrive. */
+  readonly bytes: number;
+  /** Why the pair takes no better path, and what would help; empty when it takes the best. */
+  readonly why: string;
 }
 
 export interface TransferProgress {
@@ -95,6 +113,8 @@ export interface M2nSpi {
   prepareTransfer(rank: RankHandle, config: PrepareConfig): Promise<Outcome<TransferHandle>>;
   enqueueTransfer(transfer: TransferHandle, stream: StreamHandle): Status;
   progressOf(transfer: TransferHandle): TransferProgress;
+  /** What this rank sends, then what it receives, by peer; settled when the transfer was prepared. Empty for one that is gone. */
+  pathsOf(transfer: TransferHandle): readonly TransferPath[];
   /** Waits until no execution is in flight, then frees it. */
   disposeTransfer(transfer: TransferHandle): Promise<Outcome<void>>;
 }

@@ -210,6 +210,7 @@ export function prepareAll(
         sources: bind(sources[rank]!),
         destinations: bind(destinations[rank]!),
         verify,
+        path: 'auto',
       }),
     ),
   );

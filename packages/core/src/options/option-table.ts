@@ -7,6 +7,9 @@ import { integer, type OptionKind, oneOf, perRank, text } from './option-kind.js
 /** What `backend` may be. */
 export type BackendChoice = 'auto' | 'embedded' | 'cuda' | 'cuda12' | 'cuda13';
 
+/** How ranks of a transfer exchange bytes. */
+export type TransferPathChoice = 'auto' | 'mapped' | 'sendrecv';
+
 /** The options of a world; docs/options.md describes them. */
 export interface Options {
   readonly backend: BackendChoice;
@@ -20,6 +23,7 @@ export interface Options {
   readonly ncclHome: string | undefined;
   readonly logLevel: LogLevel;
   readonly planCacheEntries: number;
+  readonly transferPath: TransferPathChoice;
 }
 
 /** The name of an option in a call. */
@@ -134,6 +138,16 @@ export const optionTable: { readonly [N in OptionName]: OptionSpec<Options[N]> }
     default: 64,
     ranksAgree: false,
     doc: 'Plans kept for reuse, the least recently used leaves first. `0` keeps none.',
+  },
+  transferPath: {
+    variable: 'NCCL_EXT_TRANSFER_PATH',
+    kind: oneOf('auto', 'mapped', 'sendrecv'),
+    default: 'auto',
+    ranksAgree: true,
+    doc:
+      'How transfers of the GPU backends move bytes. `auto`: a rank writes into the memory of a peer that it can reach, and sends ' +
+      'through NCCL to one that it cannot. `mapped`: writing only; what cannot be reached is `ERR_UNSUPPORTED` with the reason. ' +
+      '`sendrecv`: sending only, for tests and measurements. The embedded backend always writes.',
   },
 };
 

@@ -20,6 +20,7 @@ describe('resolveOptions', () => {
       ncclHome: undefined,
       logLevel: 'warn',
       planCacheEntries: 64,
+      transferPath: 'auto',
     });
     expect(Object.keys(origins)).toEqual(optionNames);
     expect(new Set(Object.values(origins))).toEqual(new Set(['default']));
@@ -46,6 +47,7 @@ describe('resolveOptions', () => {
     ['ncclHome', '/x', '/x'],
     ['logLevel', 'debug', 'debug'],
     ['planCacheEntries', '0', 0],
+    ['transferPath', 'sendrecv', 'sendrecv'],
   ] as const)('reads %s from its variable', (name, text, value) => {
     expect(resolveOptions({}, { [optionTable[name].variable]: text }).values[name]).toEqual(value);
     expect(resolveOptions({ [name]: value }, {}).values[name]).toEqual(value);
@@ -71,6 +73,7 @@ describe('resolveOptions', () => {
     ['port', '0'],
     ['logLevel', 'verbose'],
     ['planCacheEntries', '65537'],
+    ['transferPath', 'direct'],
   ] as const)('refuses %s from the text %j, naming variable, value and what is allowed', (name, text) => {
     const { variable, kind } = optionTable[name as OptionName];
     expect(() => resolveOptions({}, { [variable]: text })).toThrowError(

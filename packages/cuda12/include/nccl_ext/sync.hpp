@@ -2,7 +2,7 @@
 // Flags between threads, GPUs and the host: the only place that names a memory order.
 //
 // A writer makes its data visible with publish (store, release) and a reader finds it with observe (load, acquire);
-// peek, put and add (relaxed) order nothing. countIn is both ends at once, for many writers of one word. claim (acquire) is won
+// peek, put, add and take (relaxed) order nothing. countIn is both ends at once, for many writers of one word. claim (acquire) is won
 // by one of many threads, behind whoever published the 0. The scope is the farthest reader's: device inside a GPU, system for
 // a peer or the host.
 #pragma once
@@ -49,6 +49,12 @@ NCCL_EXT_HD inline void put(Word& word, Word value) {
 template <cuda::thread_scope Scope, class Word>
 NCCL_EXT_HD inline void add(Word& word, Word value) {
   cuda::atomic_ref<Word, Scope>(word).fetch_add(value, cuda::std::memory_order_relaxed);
+}
+
+// Adds to a count and gives what it was: numbers for many takers, each of them once.
+template <cuda::thread_scope Scope, class Word>
+NCCL_EXT_HD inline Word take(Word& word, Word number) {
+  return cuda::atomic_ref<Word, Scope>(word).fetch_add(number, cuda::std::memory_order_relaxed);
 }
 
 // Turns `word` from 0 into 1; whether this thread did. What was read before the 0 was published stays before what the

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Binds a plan to memory on every rank, or refuses on every rank: nothing moves and no destination byte changes.
 
-import { type Communicator, NcclExtError } from '@nccl-ext/core';
+import { type Communicator, NcclExtError, resolveOptions, type TransferPathChoice } from '@nccl-ext/core';
 import type { M2nSpi } from '@nccl-ext/core/contract';
 import {
   backendOf,
   describe,
+  optionTable,
   publish,
   rankHandleOf,
   refuseTogether,
@@ -31,6 +32,12 @@ export interface PrepareOptions {
    * runs) is ERR_UNSUPPORTED. Ranks need not agree. The embedded backend has no SMs and moves everything.
    */
   readonly sms?: number | undefined;
+  /**
+   * How GPU ranks exchange bytes; equal on all ranks. `auto`: a rank writes into memory that it can reach and sends to the others through
+   * NCCL. `mapped`: writing only, ERR_UNSUPPORTED with the reason where a rank cannot. `sendrecv`: sending only, for tests and measurements.
+   * Default: the option transferPath, auto. The embedded backend always writes.
+   */
+  readonly path?: TransferPathChoice;
 }
 
 /**
@@ -54,7 +61,7 @@ export async function prepareTransfer(
   const began = performance.now();
   const backend = backendOf(communicator);
   const { rank } = communicator;
-  const { m2n, program, bound, verify, sms } = await refuseTogether(
+  const { m2n, program, bound, verify, sms, path } = await refuseTogether(
     communicator,
     { op: 'prepare transfer', topic: 'transfer' },
     () => {
@@ -62,19 +69,22 @@ export async function prepareTransfer(
       requireObject('options', options);
       const { sources = {}, destinations = {}, verify = false, sms } = options;
       requireBoolean(verify);
+      const { path = resolveOptions().values.transferPath } = options;
+      requirePath(path);
       requireSms(communicator, sms);
       requireSameSize(communicator, plan);
       const value = {
         verify,
         sms,
+        path,
         m2n: requireM2n(backend.m2n, backend.info.name),
         bound: bindTensors(communicator, plan, sources, destinations),
         program: plan.program(rank, { receives: verify }),
       };
-      return { value, fields: { digest: plan.digest, verify } };
+      return { value, fields: { digest: plan.digest, verify, path } };
     },
   );
-  const config = { program, ...bound, verify, ...(sms === undefined ? {} : { sms }) };
+  const config = { program, ...bound, verify, path, ...(sms === undefined ? {} : { sms }) };
   const handle = unwrap(await m2n.prepareTransfer(rankHandleOf(communicator), config));
   const sentBytes = tableBytes(program.sends);
   publish('transfer.prepared', () => ({
@@ -121,6 +131,15 @@ function requireSms({ rank, device }: Communicator, sms: unknown): void {
       help: 'Ask for fewer, or give the rank more when the world is made.',
     },
   );
+}
+
+function requirePath(path: unknown): void {
+  const { kind } = optionTable.transferPath;
+  if (kind.is(path)) return;
+  throw new NcclExtError('ERR_INVALID_ARGUMENT', `path must be ${kind.allowed}, got ${describe(path)}.`, {
+    field: 'path',
+    seen: path,
+  });
 }
 
 function requireSameSize(communicator: Communicator, plan: ExecutablePlan): void {

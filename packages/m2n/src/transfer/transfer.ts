@@ -2,7 +2,7 @@
 // A plan bound to memory on one rank: prepared once, enqueued as often as there are new weights.
 
 import type { Communicator, Stream } from '@nccl-ext/core';
-import type { M2nSpi, RuntimeSpi, TransferHandle } from '@nccl-ext/core/contract';
+import type { M2nSpi, RuntimeSpi, TransferHandle, TransferPath } from '@nccl-ext/core/contract';
 import { check, publish, Resource, streamHandleOf, unwrap } from '@nccl-ext/core/extend';
 import type { ExecutablePlan } from '../plan/executable-plan.js';
 
@@ -63,6 +63,20 @@ export class Transfer extends Resource {
   get progress(): TransferProgress {
     this.assertUsable();
     return { ...this.#m2n.progressOf(this.#handle), bytesPerExecution: this.#bytesPerExecution };
+  }
+
+  /**
+   * Which way the bytes of one execution take between this rank and each peer, and where a pair sends through NCCL instead of writing,
+   * why. The same for all executions: it was decided by `prepareTransfer`.
+   *
+   * @example
+   * ```ts
+   * for (const { peer, path, why } of transfer.paths()) if (path === 'sendrecv') console.log(`rank ${peer}: ${why}`);
+   * ```
+   */
+  paths(): readonly TransferPath[] {
+    this.assertUsable();
+    return this.#m2n.pathsOf(this.#handle);
   }
 
   /** Waits for executions in flight, at most until their deadline. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the thread that owns a world remembers about each object behind a handle.
 
-import type { ErrorRecord, MemoryKind } from '../../contract/index.js';
+import type { ErrorRecord, MemoryKind, TransferPath } from '../../contract/index.js';
 import type { OperationRecord } from '../control/records.js';
 import type { CapturedGroup, EpGroupState, EpHandleState } from '../ep/ep-objects.js';
 import type { Space } from '../memory/space.js';
@@ -137,6 +137,7 @@ export interface TransferState {
   readonly owner: RankState;
   readonly program: number;
   readonly shared: SharedTransfer;
+  readonly paths: readonly TransferPath[];
   readonly buffers: readonly BufferState[];
   readonly uses: Uses;
   graphs: number;

@@ -1,7 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The m2n calls of the backend: prepare a transfer together, put executions of it on streams, watch and end it.
 
-import type { ErrorRecord, M2nSpi, Outcome, PrepareConfig, TransferHandle } from '../../contract/index.js';
+import type {
+  ErrorRecord,
+  M2nSpi,
+  Outcome,
+  PrepareConfig,
+  TransferHandle,
+  TransferPath,
+} from '../../contract/index.js';
 import { operations } from '../control/records.js';
 import { capturedUse } from '../host/capture.js';
 import { collective, refuseAll, takeDisagreement } from '../host/collective.js';
@@ -18,6 +25,7 @@ import { freeTransferState } from './dispose-transfer.js';
 import { checkHashGroups } from './hash-groups.js';
 import { type PreparePart, preparePart } from './prepare-part.js';
 import { header, sharedLayout } from './program-layout.js';
+import { pathsOf, trafficOf } from './transfer-paths.js';
 
 const op = 'prepareTransfer';
 
@@ -53,6 +61,11 @@ export function m2nCalls(state: BackendState): M2nSpi {
           offsetOf(transfer.program) / 8 + header.completed
         ]!,
       };
+    },
+
+    pathsOf(handle) {
+      const transfer = state.handles.get('transfer', handle, 'pathsOf');
+      return isError(transfer) ? [] : transfer.paths;
     },
 
     async disposeTransfer(handle) {
@@ -132,8 +145,11 @@ function open(state: BackendState, parts: readonly PreparePart[]): readonly Outc
     const address = take(state.arena.allocateZeroed(hashesAt + (verify ? hashBytes(parts) : 0)));
     const hashes = verify ? placeHashes(parts, address + hashesAt) : new Map<string, number>();
     const programs = parts.map((part) => take(buildProgram(state.arena, part, parts, address, hashes)));
+    const traffic = parts.map(({ program }) => trafficOf(program.sends));
     const shared: SharedTransfer = { address, holders: parts.length };
-    return parts.map((part, rank) => succeeded(addTransfer(state, part, programs[rank]!, shared)));
+    return parts.map((part, rank) =>
+      succeeded(addTransfer(state, part, programs[rank]!, shared, pathsOf(traffic, rank))),
+    );
   } catch (cause) {
     if (cause !== outOfMemory) throw cause;
     for (const address of taken) state.arena.release(address);
@@ -153,6 +169,7 @@ function addTransfer(
   part: PreparePart,
   program: number,
   shared: SharedTransfer,
+  paths: readonly TransferPath[],
 ): TransferHandle {
   const owner: RankState = part.rank;
   const buffers = new Set<BufferState>();
@@ -165,6 +182,7 @@ function addTransfer(
     owner,
     program,
     shared,
+    paths,
     buffers: [...buffers],
     uses: new Map(),
     graphs: 0,

@@ -38,6 +38,7 @@ async function prepareWith(
             sources: bind([rank === 0 ? source : 0]),
             destinations: bind([rank === 1 ? destination : 0]),
             verify: true,
+            path: 'auto',
           },
           rank,
         ),
@@ -206,6 +207,7 @@ describe('prepareTransfer refuses on all ranks', () => {
           sources: bind([buffer, buffer]),
           destinations: bind([buffer, buffer]),
           verify: false,
+          path: 'auto',
         }),
       );
       expect([record.code, record.detail.includes('not sorted')]).toEqual([
@@ -251,6 +253,7 @@ it('a rank that does not come to prepare is named', async () => {
       sources: bind([]),
       destinations: bind([]),
       verify: false,
+      path: 'auto',
     };
     const record = error(await world.m2n.prepareTransfer(world.ranks[0]!, config));
     expect(record).toMatchObject({ code: code('ERR_TIMEOUT'), op: 'prepareTransfer', rank: 0, peer: 1 });
