@@ -5,5 +5,13 @@
 const rank = Number(process.env.RANK);
 process.env.NCCL_HOSTID = `machine-${rank >> 1}`;
 process.env.NCCL_EXT_SMS ??= '16';
-process.argv.splice(2, process.argv.length, 'selftest', '--backend', 'cuda', '--group', 'sharding,placements,casts');
+process.argv.splice(
+  2,
+  process.argv.length,
+  'selftest',
+  '--backend',
+  'cuda',
+  '--group',
+  'sharding,placements,casts',
+);
 await import('../../../node_modules/@nccl-ext/cli/bin/nccl-ext.mjs');
