@@ -79,6 +79,7 @@ add_executable(host_tests
   tests/host/modules_test.cc
   tests/host/prepare_test.cc
   tests/host/protocol_test.cc
+  tests/host/reach_test.cc
   tests/host/runtime_test.cc
   tests/host/sent_transfers_test.cc
   tests/host/share_memory_test.cc

@@ -39,6 +39,7 @@ Exposure exposureOf(const DeviceMemory& memory, std::optional<Exported>& exporte
     exported.emplace(std::move(made.value()));
   }
   exposure.share = exported->share;
+  exposure.serial = exported->serial;
   return exposure;
 }
 

@@ -25,6 +25,7 @@ struct Exposure {
   std::int64_t bytes = 0;
   std::optional<MemoryShare> share;  // for other processes; none when there is no such rank, or it cannot be shared
   std::string why;                   // it cannot be shared
+  std::int64_t serial = 0;           // with a share: names the memory in its process for good, unlike its address
 };
 
 // Of memory that no other process reaches.

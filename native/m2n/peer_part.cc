@@ -73,7 +73,7 @@ MemoryShare readShare(Reader& in) {
 }
 
 void writeExposure(Writer& out, const Exposure& exposure) {
-  out.number(exposure.device).number(static_cast<std::int64_t>(exposure.address)).number(exposure.bytes);
+  out.number(exposure.device).number(static_cast<std::int64_t>(exposure.address)).number(exposure.bytes).number(exposure.serial);
   out.block(exposure.why).number(exposure.share ? 1 : 0);
   if (exposure.share) writeShare(out, *exposure.share);
 }
@@ -83,6 +83,7 @@ Exposure readExposure(Reader& in) {
   exposure.device = static_cast<int>(in.number());
   exposure.address = static_cast<std::uint64_t>(in.number());
   exposure.bytes = in.number();
+  exposure.serial = in.number();
   exposure.why = in.text();
   if (in.number() != 0) exposure.share = readShare(in);
   return exposure;

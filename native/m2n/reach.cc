@@ -74,12 +74,7 @@ Status openPeer(const Wish& wish) {
 }
 
 std::string nameOf(const Wish& wish) {
-  const MemoryShare& share = *wish.memory.share;
-  const std::string place = " " + std::to_string(share.byteOffset) + " " + std::to_string(share.bytes);
-  if (share.kind == ShareKind::kIpc)
-    return wish.owner.process + " ipc " + std::string(share.handle.begin(), share.handle.end()) + place;
-  return wish.owner.process + " fd " + std::to_string(share.descriptor) + " " + std::to_string(wish.memory.address) +
-         place;
+  return wish.owner.process + " " + std::to_string(wish.memory.serial);
 }
 
 Outcome<Reached> open(const Wish& wish, Mappings& mappings) {

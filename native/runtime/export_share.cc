@@ -2,6 +2,8 @@
 // Which way memory can be shared is decided by what it is, not by who made it: NCCL, PyTorch and others use several kinds.
 #include <unistd.h>
 
+#include <atomic>
+
 #include "runtime/ipc_memory.hpp"
 #include "runtime/memory_facts.hpp"
 #include "runtime/memory_share.hpp"
@@ -29,6 +31,11 @@ Outcome<Exported> exportVirtual(const MemoryFacts& facts, MemoryShare share, con
 }
 
 }  // namespace
+
+std::int64_t nextExportSerial() {
+  static std::atomic<std::int64_t> last{0};
+  return ++last;
+}
 
 Outcome<Exported> exportShare(const DeviceMemory& memory, const char* op) {
   if (memory.origin() == MemoryOrigin::kImported)

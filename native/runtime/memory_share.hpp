@@ -22,10 +22,15 @@ struct MemoryShare {
   std::int64_t bytes = 0;
 };
 
+// Grows with every call, on any thread.
+std::int64_t nextExportSerial();
+
 // A share, and what must stay open for it.
 struct Exported {
   MemoryShare share;
   Descriptor descriptor;
+  // Of this process: when memory was freed, other memory may get its address and even the number of its descriptor.
+  std::int64_t serial = nextExportSerial();
 };
 
 // ERR_UNSUPPORTED: memory that cannot be shared, and why.
