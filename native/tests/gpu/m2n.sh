@@ -15,7 +15,9 @@ m2n_step() {
     selftest-slices) step "$1" 300 $m2n_cli run -n 4 nccl-ext selftest --backend cuda ;;
     lost-rank) test_file "$1" 200 gpu/lost-rank; return ;;
     lost-rank-mps) step "$1" 200 "$tests/gpu/with-mps.sh" env TEST_MPS=1 node --test-reporter=spec "$tests/gpu/lost-rank.test.mjs"; return ;;
-    soak) step "$1" 240 $m2n_cli selftest --backend cuda --group soak ;;
+    soak) step "$1" 240 $m2n_cli selftest --backend cuda --group soak --filter thousand ;;
+    # NCCL starts a hundred times.
+    soak-worlds) step "$1" 400 $m2n_cli selftest --backend cuda --group soak --filter "hundred worlds" ;;
     large) step "$1" 120 $m2n_cli selftest --backend cuda --group large --filter sampled ;;
     # These go through the host byte by byte.
     large-oracle) step "$1" 550 $m2n_cli selftest --backend cuda --group large --ranks 4 ;;
