@@ -2,8 +2,7 @@
 // `nccl-ext selftest`: runs the conformance cases here, on whatever backend is installed, in this process or as one of several.
 
 import { runCases, selectCases } from '@nccl-ext/conformance';
-import { localWorld, NcclExtError, type TransferPathChoice } from '@nccl-ext/core';
-import { optionTable } from '@nccl-ext/core/extend';
+import { localWorld, NcclExtError } from '@nccl-ext/core';
 import { backendArguments, readBackendInput } from '../arguments/backend-arguments.js';
 import { type Command, defineLeaf, type Outcome, type Session } from '../command.js';
 import { joinProcesses } from '../selftest/selftest-processes.js';
@@ -61,10 +60,10 @@ async function runSelftest({ arguments: args, env, signal, progress }: Session):
   const { backend, workers } = input;
   const group = args.text('group')?.split(',');
   const filter = args.text('filter')?.split('|');
-  const path = args.oneOf('path', ['auto', 'mapped', 'sendrecv']);
+  const transferPath = args.oneOf('path', ['auto', 'mapped', 'sendrecv']);
   const most = args.integer('ranks', 1, 1024);
   const sms = args.integer('sms', 0, 1024);
-  const processes = await joinProcesses(input, env);
+  const processes = await joinProcesses({ ...input, transferPath }, env);
   try {
     const maxRanks = processes === undefined ? most : Math.min(most ?? processes.size, processes.size);
     const cases = selectCases({
@@ -73,15 +72,13 @@ async function runSelftest({ arguments: args, env, signal, progress }: Session):
       ...(maxRanks === undefined ? {} : { maxRanks }),
     });
     if (cases.length === 0) throw noCase(['group', 'filter', 'ranks'].filter((name) => args.has(name)));
-    const summary = await withPath(path, () =>
-      runCases(cases, {
-        signal,
-        sms,
-        ...(processes === undefined ? {} : { processes: processes.group }),
-        world: (request) => localWorld({ ...request, backend, workers, signal }),
-        onResult: ({ name }, done, total) => progress.say(`${done} of ${total} cases  ${name}`),
-      }),
-    );
+    const summary = await runCases(cases, {
+      signal,
+      sms,
+      ...(processes === undefined ? {} : { processes: processes.group }),
+      world: (request) => localWorld({ ...request, backend, workers, transferPath, signal }),
+      onResult: ({ name }, done, total) => progress.say(`${done} of ${total} cases  ${name}`),
+    });
     signal.throwIfAborted();
     // All processes found the same. Rank 0 says it: one that failed before would have it ended.
     const silent = processes !== undefined && processes.rank > 0;
@@ -92,20 +89,6 @@ async function runSelftest({ arguments: args, env, signal, progress }: Session):
     };
   } finally {
     await processes?.leave();
-  }
-}
-
-/** Runs `body` with the option transferPath, which cases leave to the environment. */
-async function withPath<T>(path: TransferPathChoice | undefined, body: () => Promise<T>): Promise<T> {
-  if (path === undefined) return body();
-  const { variable } = optionTable.transferPath;
-  const before = process.env[variable];
-  process.env[variable] = path;
-  try {
-    return await body();
-  } finally {
-    if (before === undefined) delete process.env[variable];
-    else process.env[variable] = before;
   }
 }
 

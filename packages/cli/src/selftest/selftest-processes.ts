@@ -2,7 +2,7 @@
 // The self test where a launcher started a process per rank: every process joins the worlds of the cases as that rank.
 
 import { ProcessGroup } from '@nccl-ext/conformance';
-import { init, type Launch, localWorld, readLauncher } from '@nccl-ext/core';
+import { init, type Launch, localWorld, readLauncher, type TransferPathChoice } from '@nccl-ext/core';
 import type { BackendInput } from '../arguments/backend-arguments.js';
 import { freePorts } from '../run/free-ports.js';
 
@@ -18,6 +18,11 @@ const leastTimeoutMs = 8_000;
 const launchVariables =
   /^(RANK|WORLD_SIZE|LOCAL_RANK|LOCAL_WORLD_SIZE|GROUP_RANK|NCCL_EXT_(ADDR|PORT)|(TORCHELASTIC|OMPI|PMIX|SLURM|JOB_COMPLETION)_.*)$/;
 
+/** What to run on, and how transfers move bytes there; without `transferPath` the environment says it. */
+export interface ProcessesInput extends BackendInput {
+  readonly transferPath: TransferPathChoice | undefined;
+}
+
 /** Processes of the self test, and how it leaves them. */
 export interface JoinedProcesses {
   readonly group: ProcessGroup;
@@ -28,7 +33,7 @@ export interface JoinedProcesses {
 
 /** What a launcher started, or undefined where this process is alone. */
 export async function joinProcesses(
-  { backend, workers, timeoutMs: usual }: BackendInput,
+  { backend, workers, timeoutMs: usual, transferPath }: ProcessesInput,
   env: Environment,
 ): Promise<JoinedProcesses | undefined> {
   const launch = readLauncher(env);
@@ -39,8 +44,8 @@ export async function joinProcesses(
   const group = new ProcessGroup({
     control,
     join: ({ ranks, port, ...request }) =>
-      init({ backend, env: placeIn(env, launch, ranks, port), ...deadline(request) }),
-    alone: (request) => localWorld({ ...request, backend, workers }),
+      init({ backend, transferPath, env: placeIn(env, launch, ranks, port), ...deadline(request) }),
+    alone: (request) => localWorld({ ...request, backend, workers, transferPath }),
     freePort: async () => (await freePorts(1))[0]!,
   });
   const { rank, worldSize: size } = launch;

@@ -8,6 +8,7 @@ import type { RunSummary } from './case-result.js';
 import { type CheckContext, errorOf, requireThat } from './check-context.js';
 import { PlayedProcesses } from './process-group.test-util.js';
 import { runCases } from './run-cases.js';
+import { Skipped } from './skipped.js';
 
 let played: PlayedProcesses;
 beforeEach(async () => {
@@ -63,6 +64,18 @@ describe('cases on four processes', () => {
     const { spread: _, ...alone } = fine;
     const { skipped } = await runEverywhere([alone, { ...alone, ranks: 1 }]);
     expect(skipped).toBe(1);
+  });
+
+  it('skips what the ranks that take part skip, whoever looks on', async () => {
+    const skipping = check('skips', 2, async (context) => {
+      const world = await context.shared(2);
+      if (world.ranks.length > 0) throw new Skipped('not on these ranks');
+    });
+    const { cases } = await runEverywhere([skipping, fine]);
+    expect(cases.map(({ status, detail }) => [status, detail])).toEqual([
+      ['skipped', 'not on these ranks'],
+      ['passed', ''],
+    ]);
   });
 });
 

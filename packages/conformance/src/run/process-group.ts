@@ -99,11 +99,11 @@ export class ProcessGroup {
   }
 
   /**
-   * Collective: failed when it failed anywhere, and passed when it was not skipped everywhere.
+   * Collective: failed when it failed anywhere, and skipped when all `ranks` that take part did; the other processes only looked on.
    *
    * @throws ERR_RANK_LOST or ERR_TIMEOUT that names the process which is gone or stands still.
    */
-  async combine(own: CaseResult): Promise<CaseResult> {
+  async combine(own: CaseResult, ranks: number): Promise<CaseResult> {
     for (let refused = 0; refused < maxRefusals; refused++) {
       const { name, status, ms } = own;
       const messages = await this.#exchange({
@@ -115,7 +115,7 @@ export class ProcessGroup {
       });
       const results = messages.filter((message) => message.kind === 'result');
       // Else another process asked for a world and was refused; its case ends by that.
-      if (results.length === messages.length) return { ...own, ...combined(results) };
+      if (results.length === messages.length) return { ...own, ...combined(results, ranks) };
     }
     throw new Error(`other processes do not end ${own.name}`);
   }
@@ -141,7 +141,7 @@ export class ProcessGroup {
   }
 }
 
-function combined(results: readonly Result[]): Omit<Result, 'name'> {
+function combined(results: readonly Result[], ranks: number): Omit<Result, 'name'> {
   const ms = Math.max(...results.map((result) => result.ms));
   const names = new Set(results.map(({ name }) => name));
   if (names.size > 1) throw new Error(`processes run different cases at once: ${[...names].join(', ')}`);
@@ -149,6 +149,6 @@ function combined(results: readonly Result[]): Omit<Result, 'name'> {
     status === 'failed' ? [`process ${rank}: ${detail}`] : [],
   );
   if (failed.length > 0) return { status: 'failed', detail: failed.join('\n'), ms };
-  const skipped = results.every(({ status }) => status === 'skipped');
+  const skipped = results.slice(0, ranks).every(({ status }) => status === 'skipped');
   return { status: skipped ? 'skipped' : 'passed', detail: skipped ? results[0]!.detail : '', ms };
 }

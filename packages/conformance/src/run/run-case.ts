@@ -50,7 +50,7 @@ export async function runCase(
   const began = performance.now();
   const { hung = false, ...outcome } = await attempt(pool, conformanceCase, how);
   const own: CaseResult = { name, group, ...outcome, ms: performance.now() - began };
-  const result = processes === undefined ? own : await processes.combine(own);
+  const result = processes === undefined ? own : await processes.combine(own, ranks);
   // What a wrong move has done to the world is unknown, and disposing one that hangs would hang too.
   if (hung) pool.forget(ranks);
   else if (result.status === 'failed') await pool.discard(ranks).catch(() => {});

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What streams promise: nothing is read or written early, and independent work stays independent.
 
-import { resolveOptions, type Stream, shard } from '@nccl-ext/core';
+import { type Stream, shard } from '@nccl-ext/core';
 import type { CheckCase, TensorSpec } from '../cases/case.js';
 import { line } from '../cases/side.js';
 import { streamsOf } from '../run/case-streams.js';
@@ -111,8 +111,8 @@ async function twoStreams(context: CheckContext): Promise<void> {
 
 /** Ranks 0 and 1 start with A, ranks 2 and 3 with B, each on a stream of its own; A goes up and B comes down. */
 async function oppositeOrder(context: CheckContext): Promise<void> {
-  requireWriting('NCCL takes what ranks send in the same order on all of them');
   const world = await context.shared(moveRanks);
+  requireWriting(world, 'NCCL takes what ranks send in the same order on all of them');
   const down: TensorSpec = { ...crossed, source: line(2, shard(0), 2), destination: line(2, shard(1)) };
   const sessions = [await openCrossed(world), await MoveSession.open(world, { tensors: [down] })];
   const streams = [streamsOf(world), streamsOf(world)];
@@ -178,8 +178,8 @@ async function splitOf(world: CaseWorld): Promise<CaseWorld> {
 }
 
 async function fullQueue(context: CheckContext): Promise<void> {
-  requireWriting("executions that send fill CUDA's launch queue before the stream's own");
   const world = await context.fresh({ ranks: moveRanks });
+  requireWriting(world, "executions that send fill CUDA's launch queue before the stream's own");
   const session = await openCrossed(world);
   const streams = streamsOf(world);
   await requireRefit(session, streams, 1);
@@ -206,6 +206,6 @@ async function fullQueue(context: CheckContext): Promise<void> {
 }
 
 /** For what holds only while ranks write into each other's memory. */
-function requireWriting(why: string): void {
-  if (resolveOptions().values.transferPath === 'sendrecv') throw new Skipped(why);
+function requireWriting({ ranks }: CaseWorld, why: string): void {
+  if (ranks[0]?.transferPath === 'sendrecv') throw new Skipped(why);
 }

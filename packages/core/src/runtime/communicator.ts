@@ -5,6 +5,7 @@ import type { Backend, DeviceInfo, MemoryKind, MemoryShare, RankHandle } from '.
 import { NcclExtError } from '../errors/nccl-ext-error.js';
 import { requireText } from '../errors/require-kind.js';
 import { describe, requireInteger } from '../mesh/require-integer.js';
+import type { Options, TransferPathChoice } from '../options/option-table.js';
 import type { Topology } from '../topology/topology.js';
 import { type AgreedFields, compareFields, requireFields } from './agreement.js';
 import { bufferKind, DeviceBuffer } from './device-buffer.js';
@@ -21,6 +22,9 @@ import { Window } from './window.js';
 
 export type { AgreedFields };
 
+/** Options of a world that its ranks keep. */
+export type RankOptions = Pick<Options, 'timeoutMs' | 'transferPath'>;
+
 /** A rank in a world. Made by `localWorld` (all ranks of this process), `init` (one rank per process) or {@link Communicator.split}. */
 export class Communicator extends Resource {
   readonly rank: number;
@@ -29,6 +33,8 @@ export class Communicator extends Resource {
   readonly topology: Topology;
   /** How long this rank waits for a peer, in milliseconds. */
   readonly timeoutMs: number;
+  /** How its transfers exchange bytes where `prepareTransfer` is not told: the option transferPath. */
+  readonly transferPath: TransferPathChoice;
   readonly #backend: Backend;
   readonly #handle: RankHandle;
   readonly #streams = new Set<Stream>();
@@ -41,13 +47,14 @@ export class Communicator extends Resource {
     handle: RankHandle,
     rank: number,
     topology: Topology,
-    timeoutMs: number,
+    { timeoutMs, transferPath }: RankOptions,
   ) {
     super('communicator', parent);
     this.rank = rank;
     this.size = topology.size;
     this.topology = topology;
     this.timeoutMs = timeoutMs;
+    this.transferPath = transferPath;
     this.#backend = backend;
     this.#handle = handle;
   }
@@ -181,7 +188,7 @@ export class Communicator extends Resource {
     for (const old of this.#parts) if (old.disposed) this.#parts.delete(old);
     if (part === undefined) return undefined;
     const { handle, rank, topology } = part;
-    const communicator = new Communicator(this, this.#backend, handle, rank, topology, this.timeoutMs);
+    const communicator = new Communicator(this, this.#backend, handle, rank, topology, this);
     this.#parts.add(communicator);
     return communicator;
   }

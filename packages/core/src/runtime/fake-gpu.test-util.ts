@@ -58,7 +58,10 @@ export async function fakeGpu(): Promise<FakeGpu> {
   const handles = unwrap(await runtime.createLocalRanks(config));
   const [comm, peer] = handles.map(
     (handle, rank) =>
-      new Communicator(undefined, { ...backend, runtime }, handle, rank, singleDomain(2), 1000),
+      new Communicator(undefined, { ...backend, runtime }, handle, rank, singleDomain(2), {
+        timeoutMs: 1000,
+        transferPath: 'auto',
+      }),
   );
   return {
     comm: comm!,

@@ -27,6 +27,13 @@ describe('init', () => {
     }
   });
 
+  it('reads options from the environment that it was given', async () => {
+    const env = { ...alone, NCCL_EXT_TRANSFER_PATH: 'sendrecv', NCCL_EXT_TIMEOUT_MS: '700' };
+    const comm = await init({ env, backend: 'embedded' });
+    expect([comm.transferPath, comm.timeoutMs]).toEqual(['sendrecv', 700]);
+    await comm.dispose();
+  });
+
   it('says how to launch when no launcher started the process', async () => {
     await expect(init({ env: {}, backend: 'embedded' })).rejects.toMatchObject({
       code: 'ERR_LAUNCHER',

@@ -46,14 +46,7 @@ export async function init(options: InitOptions = {}): Promise<Communicator> {
   const { backend, values } = await openBackend(explicit, logger, env);
   try {
     const handle = await joinWorld(backend, launch, values);
-    const communicator = new ProcessCommunicator(
-      undefined,
-      backend,
-      handle,
-      launch.rank,
-      places,
-      values.timeoutMs,
-    );
+    const communicator = new ProcessCommunicator(undefined, backend, handle, launch.rank, places, values);
     await communicator.agree('options', agreedOptions(values));
     return communicator;
   } catch (error) {

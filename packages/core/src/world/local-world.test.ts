@@ -18,6 +18,16 @@ describe('localWorld', () => {
     }
   });
 
+  it('leaves its ranks, and parts of them, the path of transfers that was asked for', async () => {
+    const world = await localWorld({ ...embedded, ranks: 2, transferPath: 'mapped' });
+    try {
+      const parts = await world.run((comm) => comm.split({ color: 0 }));
+      expect([...world.ranks, ...parts].map((comm) => comm?.transferPath)).toEqual(Array(4).fill('mapped'));
+    } finally {
+      await world.dispose();
+    }
+  });
+
   it.each([0, -1, 1.5, Number.NaN, 1025])('refuses %s ranks', async (ranks) => {
     await expect(localWorld({ ...embedded, ranks })).rejects.toMatchObject({
       code: 'ERR_INVALID_ARGUMENT',

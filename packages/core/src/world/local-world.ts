@@ -74,7 +74,7 @@ export async function localWorld(options: LocalWorldOptions): Promise<World> {
         ...(devices === undefined ? {} : { devices }),
       }),
     );
-    const world = new World(backend, handles, places, timeoutMs);
+    const world = new World(backend, handles, places, values);
     if (signal?.aborted) {
       await world.dispose();
       signal.throwIfAborted();

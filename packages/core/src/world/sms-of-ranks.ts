@@ -2,6 +2,7 @@
 // Which share of a GPU each rank asks for: one number for all ranks, or a list with an entry per rank.
 
 import { NcclExtError } from '../errors/nccl-ext-error.js';
+import { optionTable } from '../options/option-table.js';
 
 /**
  * The option `sms` by rank; 0 leaves a rank the default share.
@@ -13,7 +14,7 @@ export function smsOfRanks(sms: number | readonly number[], ranks: number): read
   if (sms.length === ranks) return sms;
   throw new NcclExtError(
     'ERR_INVALID_ARGUMENT',
-    `sms must hold one number of SMs per rank (${ranks}), not [${sms.join(', ')}].`,
+    `sms (${optionTable.sms.variable}) must hold one number of SMs per rank (${ranks}), not [${sms.join(', ')}].`,
     {
       field: 'sms',
       expected: ranks,

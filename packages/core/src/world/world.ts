@@ -6,7 +6,7 @@ import { NcclExtError } from '../errors/nccl-ext-error.js';
 import { requireFunction } from '../errors/require-kind.js';
 import { describe } from '../mesh/require-integer.js';
 import { publish } from '../observe/channels.js';
-import { Communicator } from '../runtime/communicator.js';
+import { Communicator, type RankOptions } from '../runtime/communicator.js';
 import { Resource } from '../runtime/resource.js';
 import { errorFrom } from '../runtime/unwrap.js';
 import type { Topology } from '../topology/topology.js';
@@ -20,12 +20,12 @@ export class World extends Resource {
   readonly #backend: Backend;
 
   /** @internal Use `localWorld`. */
-  constructor(backend: Backend, handles: readonly number[], topology: Topology, timeoutMs: number) {
+  constructor(backend: Backend, handles: readonly number[], topology: Topology, options: RankOptions) {
     super('world');
     this.#backend = backend;
     this.topology = topology;
     this.ranks = handles.map(
-      (handle, rank) => new Communicator(this, backend, handle, rank, topology, timeoutMs),
+      (handle, rank) => new Communicator(this, backend, handle, rank, topology, options),
     );
     publish('world.created', () => ({
       backend: this.backend.name,

@@ -109,6 +109,20 @@ describe('prepareTransfer', () => {
     }
   });
 
+  it('asks for the path of its world unless it is told another', async () => {
+    const asking = await localWorld({ ranks: 3, backend: 'embedded', transferPath: 'mapped' });
+    try {
+      const empty = createPlan({ tensors: [], worldSize: 3 });
+      const all = (path?: 'auto' | 'mapped') =>
+        asking.ranks.map((comm) => prepareTransfer(comm, empty, comm.rank === 1 && path ? { path } : {}));
+      await Promise.all(all('mapped'));
+      for (const outcome of await Promise.allSettled(all('auto')))
+        expect(outcome).toMatchObject({ reason: { code: 'ERR_DISAGREEMENT', field: 'path', peer: 1 } });
+    } finally {
+      await asking.dispose();
+    }
+  });
+
   it('refuses what is no plan and no communicator', async () => {
     const outcomes = await Promise.allSettled(world.ranks.map((comm) => prepareTransfer(comm, {} as never)));
     for (const outcome of outcomes)

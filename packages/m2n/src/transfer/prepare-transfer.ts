@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Binds a plan to memory on every rank, or refuses on every rank: nothing moves and no destination byte changes.
 
-import { type Communicator, NcclExtError, resolveOptions, type TransferPathChoice } from '@nccl-ext/core';
+import { type Communicator, NcclExtError, type TransferPathChoice } from '@nccl-ext/core';
 import type { M2nSpi } from '@nccl-ext/core/contract';
 import {
   backendOf,
@@ -35,7 +35,7 @@ export interface PrepareOptions {
   /**
    * How GPU ranks exchange bytes; equal on all ranks. `auto`: a rank writes into memory that it can reach and sends to the others through
    * NCCL. `mapped`: writing only, ERR_UNSUPPORTED with the reason where a rank cannot. `sendrecv`: sending only, for tests and measurements.
-   * Default: the option transferPath, auto. The embedded backend always writes.
+   * Default: `communicator.transferPath`. The embedded backend always writes.
    */
   readonly path?: TransferPathChoice;
 }
@@ -69,7 +69,7 @@ export async function prepareTransfer(
       requireObject('options', options);
       const { sources = {}, destinations = {}, verify = false, sms } = options;
       requireBoolean(verify);
-      const { path = resolveOptions().values.transferPath } = options;
+      const { path = communicator.transferPath } = options;
       requirePath(path);
       requireSms(communicator, sms);
       requireSameSize(communicator, plan);
