@@ -20,9 +20,13 @@ export class Arguments {
     return this.#values[name] !== undefined;
   }
 
-  /** The values of an option that takes several, with commas between them. */
+  /** The values of an option that takes several, with commas between them; none is empty. */
   list(name: string): string[] | undefined {
-    return this.text(name)?.split(',');
+    const value = this.text(name);
+    const items = value?.split(',');
+    if (value !== undefined && items?.includes(''))
+      throw wrongValue(name, value, 'values with a comma between them');
+    return items;
   }
 
   flag(name: string): boolean {
@@ -106,6 +110,17 @@ export class Arguments {
         : `--${first} and --${second} exclude each other.`,
       { help: `Give exactly one of --${first} and --${second}.`, field: `--${first}` },
     );
+  }
+
+  /** @throws ERR_INVALID_ARGUMENT when one of `names` is given without the other. */
+  bothOrNone(names: readonly [string, string]): void {
+    const missing = names.filter((name) => !this.has(name));
+    if (missing.length !== 1) return;
+    const [first, second] = names;
+    throw new NcclExtError('ERR_INVALID_ARGUMENT', `--${missing[0]} is missing.`, {
+      help: `Give both of --${first} and --${second}, or none.`,
+      field: `--${missing[0]}`,
+    });
   }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The options that say where a run happens. The backend is decided here, so that the command says in its own words what it runs on.
 
-import { type BackendChoice, describeBackends, resolveOptions } from '@nccl-ext/core';
+import { type BackendChoice, describeBackends, NcclExtError, resolveOptions } from '@nccl-ext/core';
 import type { ArgsDef } from 'citty';
 import type { Arguments } from './arguments.js';
 
@@ -9,7 +9,7 @@ export const backendArguments: ArgsDef = {
   backend: {
     type: 'string',
     valueHint: 'NAME',
-    description: 'auto (the installed GPU backend, else the embedded one), embedded or cuda',
+    description: 'auto (the installed GPU backend, else the embedded one), embedded, cuda, cuda12 or cuda13',
   },
   workers: {
     type: 'string',
@@ -53,4 +53,14 @@ export function readBackendInput(
   // Naming the embedded backend keeps the loader's process warning away: the summary says it.
   const backend = chosen === 'embedded' ? 'embedded' : values.backend;
   return { backend, backendReason: reason, workers: values.workers, timeoutMs: values.timeoutMs };
+}
+
+/** @throws ERR_INVALID_ARGUMENT for the first of the options `names` that is given where ranks have no GPU: it would change nothing. */
+export function requireGpuFor(args: Arguments, names: readonly string[], backend: BackendChoice): void {
+  const name = backend === 'embedded' ? names.find((candidate) => args.has(candidate)) : undefined;
+  if (name === undefined) return;
+  throw new NcclExtError('ERR_INVALID_ARGUMENT', `--${name} is for GPUs; this is the embedded backend.`, {
+    help: 'Leave it out, or say --backend cuda.',
+    field: `--${name}`,
+  });
 }

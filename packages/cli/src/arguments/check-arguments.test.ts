@@ -40,7 +40,6 @@ describe('checkArguments', () => {
     [['--checkpoint'], '--checkpoint needs a value.', 'Write --checkpoint PATH.'],
     [['--checkpoint', '--verify'], '--checkpoint needs a value.', 'Write --checkpoint PATH.'],
     [['--checkpoint='], '--checkpoint needs a value.', 'Write --checkpoint PATH.'],
-    [['--layers', '-1'], '--layers needs a value.', 'Write --layers N.'],
     [['--verify=no'], '--verify takes no value, but has "no".', 'Write --verify alone.'],
     [['--from', 'tp=4', '--from', 'tp=2'], '--from is given twice.', 'Give it once.'],
     [['--from', 'tp=4', 'pp=2'], 'does not take the argument "pp=2"', 'Values follow an option'],

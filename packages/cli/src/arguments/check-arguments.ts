@@ -62,8 +62,9 @@ function rejectValue(token: OptionToken): void {
 
 function requireValue(token: OptionToken, { valueHint = 'VALUE' }: { readonly valueHint?: string }): void {
   const { rawName, value, inlineValue } = token;
-  // What starts with a dash is an option that follows, unless it was joined by an equals sign.
-  if (value !== undefined && value !== '' && (inlineValue === true || !value.startsWith('-'))) return;
+  // What starts with a dash is an option that follows, unless it was joined by an equals sign or is a number.
+  const given = inlineValue === true || !/^-(?!\d)/.test(value ?? '');
+  if (value !== undefined && value !== '' && given) return;
   throw refuse(token, `${rawName} needs a value.`, `Write ${rawName} ${valueHint}.`);
 }
 

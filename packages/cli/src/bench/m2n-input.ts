@@ -4,7 +4,7 @@
 import { type Launch, probeBackend, readLauncher } from '@nccl-ext/core';
 import type { ArgsDef } from 'citty';
 import { type Arguments, wrongValue } from '../arguments/arguments.js';
-import { readBackendInput } from '../arguments/backend-arguments.js';
+import { readBackendInput, requireGpuFor } from '../arguments/backend-arguments.js';
 import { smsByRank, smsOf } from '../arguments/sms-argument.js';
 import type { Session } from '../command.js';
 import type { DeviceInput, SmSetting } from './bench-device.js';
@@ -65,6 +65,7 @@ export async function readM2nInput({ arguments: args, env, signal }: Session): P
   const settings = readSettings(args, launch);
   const sizes = readSizes(args) ?? [asked === 'embedded' ? hostBytes : deviceBytes];
   const ranks = readRanks(args, launch);
+  requireGpuFor(args, ['sms', 'sweep'], asked);
   const { backend } = readBackendInput(args, asked === 'embedded' ? {} : env);
   const common = { sizes, save: args.text('save'), reports: (launch?.rank ?? 0) === 0 };
   if (asked === 'embedded') {

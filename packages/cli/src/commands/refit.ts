@@ -2,7 +2,7 @@
 // `nccl-ext refit`: moves the parameters of a model from one layout to another, all ranks in this process.
 
 import { refit, refitReport } from '@nccl-ext/m2n';
-import { backendArguments, readBackendInput } from '../arguments/backend-arguments.js';
+import { backendArguments, readBackendInput, requireGpuFor } from '../arguments/backend-arguments.js';
 import { modelArguments, modelFiles, modelUsage, readModelInput } from '../arguments/model-arguments.js';
 import { smsOf } from '../arguments/sms-argument.js';
 import { type Command, defineLeaf, type Outcome, type Session } from '../command.js';
@@ -33,8 +33,9 @@ export const refitCommand: Command = defineLeaf({
     },
     sms: {
       type: 'string',
-      valueHint: 'N',
-      description: 'SMs of a GPU that each rank may use, or of sources and destinations, as in 28,4',
+      valueHint: 'N[,N]',
+      description:
+        'SMs of a GPU that each rank may use, or of sources and destinations, as in 28,4; 0: the default share',
     },
     'from-gpus': {
       type: 'string',
@@ -42,7 +43,11 @@ export const refitCommand: Command = defineLeaf({
       description:
         'GPUs of the source ranks in turn, as in 0-3 or 0,2; by default rank modulo number of GPUs',
     },
-    'to-gpus': { type: 'string', valueHint: 'LIST', description: 'GPUs of the destination ranks in turn' },
+    'to-gpus': {
+      type: 'string',
+      valueHint: 'LIST',
+      description: 'GPUs of the destination ranks in turn; with --from-gpus',
+    },
     report: { type: 'string', valueHint: 'FILE.html', description: 'Write a report: one file, no network' },
   },
   examples: [
@@ -85,6 +90,8 @@ async function runRefit(session: Session): Promise<Outcome> {
     sourceSms: sms?.senders,
     destinationSms: sms?.receivers,
   };
+  args.bothOrNone(['from-gpus', 'to-gpus']);
+  requireGpuFor(args, ['sms', 'from-gpus', 'to-gpus'], backend.backend);
   const input = await readModelInput(args);
   try {
     const result = await refit({

@@ -3,7 +3,7 @@
 
 import { runCases, selectCases } from '@nccl-ext/conformance';
 import { localWorld, NcclExtError } from '@nccl-ext/core';
-import { backendArguments, readBackendInput } from '../arguments/backend-arguments.js';
+import { backendArguments, readBackendInput, requireGpuFor } from '../arguments/backend-arguments.js';
 import { type Command, defineLeaf, type Outcome, type Session } from '../command.js';
 import { joinProcesses } from '../selftest/selftest-processes.js';
 import { selftestJson, selftestText } from '../selftest/selftest-report.js';
@@ -58,11 +58,12 @@ export const selftestCommand: Command = defineLeaf({
 async function runSelftest({ arguments: args, env, signal, progress }: Session): Promise<Outcome> {
   const input = readBackendInput(args, env);
   const { backend, workers } = input;
-  const group = args.text('group')?.split(',');
+  const group = args.list('group');
   const filter = args.text('filter')?.split('|');
   const transferPath = args.oneOf('path', ['auto', 'mapped', 'sendrecv']);
   const most = args.integer('ranks', 1, 1024);
   const sms = args.integer('sms', 0, 1024);
+  requireGpuFor(args, ['sms', 'path'], backend);
   const processes = await joinProcesses({ ...input, transferPath }, env);
   try {
     const maxRanks = processes === undefined ? most : Math.min(most ?? processes.size, processes.size);

@@ -50,5 +50,6 @@ function cells(front: readonly [string, string], text: string): string[][] {
 function valueText(option: string, value: string | number | readonly number[]): string {
   if (option.endsWith('Ms')) return `${value} ms`;
   if (option === 'workers') return value === 0 ? 'one per core, at most one per rank' : `${value} threads`;
+  if (option === 'sms') return value === 0 ? '0.8 x SMs of the GPU / ranks on it' : `${value} SMs`;
   return option === 'planCacheEntries' ? `${value} plans` : String(value);
 }
