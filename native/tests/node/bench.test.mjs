@@ -23,7 +23,7 @@ async function open(ranks, gpus, sms) {
   const handles = take(
     await backend.runtime.createLocalRanks({ ranks, devices, timeoutMs, workers: 0, sms: sms?.senders ?? 0 }),
   );
-  const world = new World(backend, handles, singleDomain(ranks), timeoutMs);
+  const world = new World(backend, handles, singleDomain(ranks), { timeoutMs, transferPath: 'auto' });
   return {
     ...alone,
     ...{ size: ranks, backend: 'fake', processes: 1, ranks: world.ranks, leads: true },

@@ -42,7 +42,7 @@ async function inWorld(ranks, body) {
   const timeoutMs = 20_000;
   const backend = addon.createBackend('0.0.0');
   const handles = take(await backend.runtime.createLocalRanks({ ranks, timeoutMs, workers: 0 }));
-  const world = new World(backend, handles, singleDomain(ranks), timeoutMs);
+  const world = new World(backend, handles, singleDomain(ranks), { timeoutMs, transferPath: 'auto' });
   try {
     return await body(world);
   } finally {
