@@ -42,6 +42,7 @@ export { describe, requireInteger } from './mesh/require-integer.js';
 export { type ChannelEvents, type ChannelName, publish } from './observe/channels.js';
 export { nearestName } from './options/nearest-name.js';
 export { type OptionSpec, optionNames, optionTable } from './options/option-table.js';
+export { requireKnownOptions } from './options/require-known-options.js';
 export { refuseTogether } from './runtime/refuse-together.js';
 export { Resource } from './runtime/resource.js';
 export { check, errorFrom, unwrap } from './runtime/unwrap.js';

@@ -32,6 +32,19 @@ describe('plans and transfers', () => {
     createPlan({ tensors: [{ name: 'w', source: mesh({ tp: 1 }), destination: layout }] });
   });
 
+  it('take SMs and a path of this rank, and no other names', () => {
+    void prepareTransfer(comm, plan, { sms: 0, path: 'sendrecv', verify: true });
+    expectTypeOf(comm.transferPath).toEqualTypeOf<'auto' | 'mapped' | 'sendrecv'>();
+    // @ts-expect-error there is no such path
+    void prepareTransfer(comm, plan, { path: 'nvlink' });
+    // @ts-expect-error SMs by rank belong to the world
+    void prepareTransfer(comm, plan, { sms: [28, 4] });
+    // @ts-expect-error the option is called verify
+    void prepareTransfer(comm, plan, { verfiy: true });
+    // @ts-expect-error the option is called verify
+    void reshard(comm, {}, { verfiy: true });
+  });
+
   it('take memory as a buffer or a range of one', () => {
     const side = { layout, memory: { buffer, byteOffset: 256 } };
     expectTypeOf(

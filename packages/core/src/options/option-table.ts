@@ -137,7 +137,7 @@ export const optionTable: { readonly [N in OptionName]: OptionSpec<Options[N]> }
     kind: integer(0, 65_536),
     default: 64,
     ranksAgree: false,
-    doc: 'Plans kept for reuse, the least recently used leaves first. `0` keeps none.',
+    doc: 'Plans kept for reuse, the least recently used leaves first. `0` keeps none. In a call it is `cacheEntries` of `createPlan`.',
   },
   transferPath: {
     variable: 'NCCL_EXT_TRANSFER_PATH',

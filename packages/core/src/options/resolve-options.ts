@@ -6,6 +6,7 @@ import { requireObject } from '../errors/require-kind.js';
 import { describe } from '../mesh/require-integer.js';
 import { nearestName } from './nearest-name.js';
 import { type OptionName, type OptionSpec, type Options, optionNames, optionTable } from './option-table.js';
+import { requireKnownOptions } from './require-known-options.js';
 
 /** Environment variables by name, such as `process.env`. */
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -48,7 +49,7 @@ export function resolveOptions(
 ): ResolvedOptions {
   requireObject('options', explicit);
   requireObject('env', env);
-  rejectUnknownOptions(explicit);
+  requireKnownOptions(explicit, optionNames);
   const values: Record<string, unknown> = {};
   const origins: Record<string, OptionOrigin> = {};
   for (const name of optionNames) {
@@ -99,20 +100,6 @@ function invalid(
     expected: kind.allowed,
     ...(secret ? {} : { seen }),
   });
-}
-
-function rejectUnknownOptions(explicit: ExplicitOptions): void {
-  for (const name of Object.keys(explicit)) {
-    if (Object.hasOwn(optionTable, name)) continue;
-    const suggestion = nearestName(name, optionNames);
-    throw new NcclExtError('ERR_INVALID_ARGUMENT', `There is no option ${name}.`, {
-      help:
-        suggestion === undefined ? `Options are ${optionNames.join(', ')}.` : `Did you mean ${suggestion}?`,
-      field: name,
-      expected: optionNames,
-      seen: name,
-    });
-  }
 }
 
 function unknownVariables(env: Environment): UnknownVariable[] {

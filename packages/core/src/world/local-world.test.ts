@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A world in this process: creation, running all ranks, failing fast, faults, and disposal.
 
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { subscribe } from '../observe/channels.js';
 import { localWorld } from './local-world.js';
 
@@ -25,6 +25,23 @@ describe('localWorld', () => {
       expect([...world.ranks, ...parts].map((comm) => comm?.transferPath)).toEqual(Array(4).fill('mapped'));
     } finally {
       await world.dispose();
+    }
+  });
+
+  it('warns of an unknown variable once on stderr, and in every logger', async () => {
+    const stderr = vi.spyOn(process.stderr, 'write').mockReturnValue(true);
+    const logger = { debug() {}, info() {}, warn: vi.fn(), error() {} };
+    vi.stubEnv('NCCL_EXT_WORKER', '2');
+    try {
+      for (const own of [undefined, undefined, logger, logger])
+        await (await localWorld({ ...embedded, ranks: 1, logger: own })).dispose();
+      expect(stderr).toHaveBeenCalledExactlyOnceWith(
+        expect.stringContaining('did you mean NCCL_EXT_WORKERS?'),
+      );
+      expect(logger.warn).toHaveBeenCalledTimes(2);
+    } finally {
+      vi.unstubAllEnvs();
+      stderr.mockRestore();
     }
   });
 

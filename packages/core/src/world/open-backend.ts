@@ -18,7 +18,7 @@ export async function openBackend(
 ): Promise<{ readonly backend: Backend; readonly values: Options }> {
   const { values, warnings } = resolveOptions(explicit, env);
   const log = openLogger(values.logLevel, logger);
-  for (const { message } of warnings) log.warn(message);
+  for (const { message } of warnings) if (logger !== undefined || first(message)) log.warn(message);
   const loaded = await loadBackend(values.backend, processContext(), ncclOf(values));
   const backend = loaded.kind === 'embedded' ? await openEmbedded() : loaded.module;
   if (backend.info.contractVersion !== contractVersion) {
@@ -34,6 +34,13 @@ export async function openBackend(
   }
   log.debug('backend opened', { backend: backend.info.name, version: backend.info.version });
   return { backend, values };
+}
+
+/** Said on stderr already: a process that makes many worlds says it once. */
+const said = new Set<string>();
+
+function first(message: string): boolean {
+  return said.size < said.add(message).size;
 }
 
 /** The options that all ranks must hold alike, for `communicator.agree`. */

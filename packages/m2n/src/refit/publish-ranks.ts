@@ -8,6 +8,7 @@ import type { Transfer } from '../transfer/transfer.js';
 import type { ProgressMeter } from './progress-meter.js';
 import type { RankMemory } from './rank-memory.js';
 import { slowest } from './refit-times.js';
+import { sum } from './sum.js';
 
 /** A rank whose weights can be replaced as often as there are new ones. */
 export interface ServingRank extends RankMemory {
@@ -47,8 +48,4 @@ export async function publishRanks(
 /** A new publication of the weights that `transfer` writes. */
 export function serving(rank: RankMemory, transfer: Transfer): ServingRank {
   return { ...rank, transfer, publication: new Publication() };
-}
-
-function sum(values: readonly number[]): number {
-  return values.reduce((total, value) => total + value, 0);
 }

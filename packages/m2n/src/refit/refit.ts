@@ -87,7 +87,11 @@ export async function refit(request: RefitRequest): Promise<RefitResult> {
   const { tensors, worldSize } = layouts;
   const values =
     checkpoint === undefined ? syntheticValues(sourceShapes(tensors)) : checkpointValues(checkpoint);
-  const placement = placeSides(layouts, { sourceDevices, destinationDevices, sourceSms, destinationSms });
+  const placement = placeSides(
+    layouts,
+    { sourceDevices, destinationDevices, sourceSms, destinationSms },
+    run,
+  );
   return executeRefit({ ...run, ...placement, tensors, worldSize, values, verify, check, repeat, version });
 }
 

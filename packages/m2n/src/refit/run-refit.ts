@@ -10,6 +10,7 @@ import { allocateRanks, poisonDestinations, type RankMemory } from './rank-memor
 import type { RefitResult, RefitTimes } from './refit-result.js';
 import { medians } from './refit-times.js';
 import type { ShardValues } from './shard-values.js';
+import { sum } from './sum.js';
 
 export interface RunRefitOptions {
   readonly shards: ShardValues;
@@ -128,10 +129,6 @@ function tensorBytes(plan: TransferPlan): readonly number[] {
 
 function destinationBytes({ shape, destinationDType }: PlannedTensor): number {
   return shape.reduce((product, extent) => product * extent, dtypeBytes(destinationDType));
-}
-
-function sum(values: readonly number[]): number {
-  return values.reduce((total, value) => total + value, 0);
 }
 
 /** How long a step took, with its value. */

@@ -43,6 +43,14 @@ describe('placeSides', () => {
     expect(placeSides(layouts(2, 4), asked)).toEqual({ sms: [28, 28, 28, 28, 4, 4] });
   });
 
+  it('refuses what is said for all ranks and for each side', () => {
+    const devices = { sourceDevices: [0], destinationDevices: [1] };
+    expect(() => placeSides(layouts(4, 4), devices, { devices: [0] })).toThrow('devices and sourceDevices');
+    const sms = { sourceSms: 28, destinationSms: 4 };
+    expect(() => placeSides(layouts(4, 4), sms, { sms: 8 })).toThrow('sms and sourceSms exclude each other.');
+    expect(placeSides(layouts(4, 4), {}, { sms: 8, devices: [0] })).toEqual({});
+  });
+
   it('refuses one list alone, an empty one, and ranks on both sides', () => {
     const refused = [
       () => placeSides(layouts(4, 4), { sourceDevices: [0] }),

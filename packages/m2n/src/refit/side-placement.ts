@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gives the ranks of each side devices and SMs of their own, as where trainer and engine have a half of the GPUs each.
 
-import { NcclExtError } from '@nccl-ext/core';
+import { type LocalWorldOptions, NcclExtError } from '@nccl-ext/core';
 import { requireArray } from '@nccl-ext/core/extend';
 import type { SideCopy } from '../plan/plan-request.js';
 import type { RefitLayouts } from './refit-layouts.js';
@@ -16,6 +16,9 @@ export interface SidePlacement {
   readonly destinationSms?: number | undefined;
 }
 
+/** The same for all ranks at once, as in `localWorld`: instead of what each side gets. */
+export type SharedPlacement = Pick<LocalWorldOptions, 'devices' | 'sms'>;
+
 /** Options of `localWorld`, by rank. */
 export interface RankPlacement {
   readonly devices?: readonly number[];
@@ -25,10 +28,17 @@ export interface RankPlacement {
 /**
  * By rank what was asked for by side; empty where nothing was.
  *
- * @throws ERR_INVALID_ARGUMENT when one of two is missing, a list is empty, or a rank is on both sides and would have two devices.
+ * @throws ERR_INVALID_ARGUMENT when one of two is missing, a list is empty, a rank is on both sides and would have two devices, or
+ * `shared` says the same for all ranks.
  */
-export function placeSides(layouts: RefitLayouts, placement: SidePlacement): RankPlacement {
+export function placeSides(
+  layouts: RefitLayouts,
+  placement: SidePlacement,
+  shared: SharedPlacement = {},
+): RankPlacement {
   const { sourceDevices, destinationDevices, sourceSms, destinationSms } = placement;
+  requireOneWay('devices', shared.devices, 'sourceDevices', sourceDevices);
+  requireOneWay('sms', shared.sms, 'sourceSms', sourceSms);
   const devices =
     sourceDevices === undefined && destinationDevices === undefined
       ? undefined
@@ -93,6 +103,14 @@ function requireDevices(field: string, devices: readonly number[] | undefined): 
   requireArray(field, list);
   if (list.length > 0) return list;
   throw new NcclExtError('ERR_INVALID_ARGUMENT', `${field} is empty.`, { field });
+}
+
+function requireOneWay(field: string, shared: unknown, sideField: string, side: unknown): void {
+  if (shared === undefined || side === undefined) return;
+  throw new NcclExtError('ERR_INVALID_ARGUMENT', `${field} and ${sideField} exclude each other.`, {
+    field,
+    help: `Pass ${field} for all ranks, or one value for each side.`,
+  });
 }
 
 function requireGiven<T>(field: string, value: T | undefined): T {

@@ -87,6 +87,7 @@ describe('prepareTransfer', () => {
         (_, options) => ({ ...options, sms: sms as never }),
       ],
     ),
+    ['a misspelt option', 'ERR_INVALID_ARGUMENT', (_, options) => ({ ...options, verfiy: true }) as never],
     ['an unknown path', 'ERR_INVALID_ARGUMENT', (_, options) => ({ ...options, path: 'pigeon' as never })],
     [
       'a disposed buffer',

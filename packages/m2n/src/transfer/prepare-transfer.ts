@@ -10,6 +10,7 @@ import {
   publish,
   rankHandleOf,
   refuseTogether,
+  requireKnownOptions,
   requireObject,
   unwrap,
 } from '@nccl-ext/core/extend';
@@ -40,11 +41,13 @@ export interface PrepareOptions {
   readonly path?: TransferPathChoice;
 }
 
+const optionNames: readonly (keyof PrepareOptions)[] = ['sources', 'destinations', 'verify', 'sms', 'path'];
+
 /**
  * Collective over the whole communicator, ranks in neither mesh included. Do it once per plan and memory, then enqueue as often as needed.
  *
  * @throws ERR_DISAGREEMENT when ranks hold different plans or options (ranks and field named), ERR_INVALID_ARGUMENT for a missing
- * binding, ERR_OUT_OF_BOUNDS for one that is too small, ERR_OVERLAP when a destination shares bytes with anything else, ERR_RANK_LOST
+ * binding or an option that is wrong or unknown, ERR_OUT_OF_BOUNDS for one that is too small, ERR_OVERLAP when a destination shares bytes with anything else, ERR_RANK_LOST
  * on the other ranks when one refuses, ERR_UNSUPPORTED when the backend cannot reshard, or not by copy engines alone (`sms: 0`).
  * @example
  * ```ts
@@ -67,6 +70,7 @@ export async function prepareTransfer(
     () => {
       requirePlan(plan);
       requireObject('options', options);
+      requireKnownOptions(options, optionNames);
       const { sources = {}, destinations = {}, verify = false, sms } = options;
       requireBoolean(verify);
       const { path = communicator.transferPath } = options;

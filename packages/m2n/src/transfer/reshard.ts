@@ -2,7 +2,7 @@
 // Reshards tensors in one call: plan (cached), prepare, move, wait.
 
 import type { BufferRange, Communicator, DeviceBuffer, Layout, Stream } from '@nccl-ext/core';
-import { backendOf, requireObject } from '@nccl-ext/core/extend';
+import { backendOf, requireKnownOptions, requireObject } from '@nccl-ext/core/extend';
 import { createPlan } from '../plan/create-plan.js';
 import type { Bindings } from './bind-tensors.js';
 import { prepareTransfer } from './prepare-transfer.js';
@@ -46,6 +46,7 @@ export async function reshard(
   backendOf(communicator); // refuses what is no communicator
   requireObject('tensors', tensors);
   requireObject('options', options);
+  requireKnownOptions(options, ['stream', 'verify'] satisfies (keyof ReshardOptions)[]);
   const entries = Object.entries(tensors);
   for (const [name, tensor] of entries) {
     requireObject(`tensors.${name}`, tensor);
