@@ -73,7 +73,10 @@ MemoryShare readShare(Reader& in) {
 }
 
 void writeExposure(Writer& out, const Exposure& exposure) {
-  out.number(exposure.device).number(static_cast<std::int64_t>(exposure.address)).number(exposure.bytes).number(exposure.serial);
+  out.number(exposure.device)
+      .number(static_cast<std::int64_t>(exposure.address))
+      .number(exposure.bytes)
+      .number(exposure.serial);
   out.block(exposure.why).number(exposure.share ? 1 : 0);
   if (exposure.share) writeShare(out, *exposure.share);
 }

@@ -172,7 +172,7 @@ class Preparing {
     made_->program = std::move(program.value());
     for (TransferPath& path : made_->paths) {
       if (made_->program.engines[0] && std::string(path.path) == "mapped" && std::string(path.direction) == "send")
-        path.path = "copy engine";
+        path.path = "copy-engine";
     }
     if (sent == nullptr) return std::nullopt;
     if (limits().engines == EngineUse::kAlways && !(sent->streams[0].empty() && sent->streams[1].empty())) {

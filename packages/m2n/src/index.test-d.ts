@@ -35,6 +35,9 @@ describe('plans and transfers', () => {
   it('take SMs and a path of this rank, and no other names', () => {
     void prepareTransfer(comm, plan, { sms: 0, path: 'sendrecv', verify: true });
     expectTypeOf(comm.transferPath).toEqualTypeOf<'auto' | 'mapped' | 'sendrecv'>();
+    expectTypeOf<ReturnType<Transfer['paths']>[number]['path']>().toEqualTypeOf<
+      'local' | 'mapped' | 'copy-engine' | 'sendrecv'
+    >();
     // @ts-expect-error there is no such path
     void prepareTransfer(comm, plan, { path: 'nvlink' });
     // @ts-expect-error SMs by rank belong to the world

@@ -93,8 +93,11 @@ export interface TransferPath {
   /** The other rank; this one itself for local moves, which are listed as sends. */
   readonly peer: number;
   readonly direction: 'send' | 'receive';
-  /** `mapped`: the sender's kernel writes at the receiver. `sendrecv`: through staging and NCCL. */
-  readonly path: 'local' | 'mapped' | 'sendrecv' | 'copy engine';
+  /**
+   * `local`: within this rank. `mapped`: the sender's kernel writes at the receiver. `copy-engine`: a copy engine does, as the sender says.
+   * `sendrecv`: through staging and NCCL.
+   */
+  readonly path: 'local' | 'mapped' | 'copy-engine' | 'sendrecv';
   /** Of one execution, as they arrive. */
   readonly bytes: number;
   /** Why the pair takes no better path, and what would help; empty when it takes the best. */
