@@ -23,16 +23,16 @@ CUDA_MEMCPY3D parametersOf(const EngineCopy& copy) {
   return parameters;
 }
 
+// One after the other: a single copy fills a link, and branches of a graph take hardware queues in which kernels of other ranks stand.
 CUresult addCopies(CUgraph body, const EngineCopies& copies) {
   CUgraphNodeParams node = {};
   node.type = CU_GRAPH_NODE_TYPE_MEMCPY;
   CUresult result = driver().cuCtxGetCurrent(&node.memcpy.copyCtx);
-  CUgraphNode last[kEngineChains] = {};
+  CUgraphNode last = nullptr;
   for (std::size_t i = 0; i < copies.copies.size() && result == CUDA_SUCCESS; i++) {
     node.memcpy.copyParams = parametersOf(copies.copies[i]);
-    CUgraphNode& chain = last[i % kEngineChains];
-    const CUgraphNode before = chain;
-    result = driver().cuGraphAddNode_v2(&chain, body, &before, nullptr, before == nullptr ? 0 : 1, &node);
+    const CUgraphNode before = last;
+    result = driver().cuGraphAddNode_v2(&last, body, &before, nullptr, before == nullptr ? 0 : 1, &node);
   }
   return result;
 }

@@ -8,9 +8,6 @@
 
 namespace nccl_ext {
 
-// Copies that may run side by side, one engine each.
-inline constexpr std::size_t kEngineChains = 4;
-
 class CopyGraph {
  public:
   CopyGraph() = default;

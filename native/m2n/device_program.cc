@@ -120,13 +120,11 @@ void placeHashes(DeviceProgram& program, const HashLayout& at, std::byte* base, 
   program.compare = compare;
 }
 
-// The copies by which engines do a stage; none: its kernel does it.
+// The copies by which engines do a stage; none: its kernel does it, which is as fast and takes no hardware queues.
 Outcome<std::optional<EngineCopies>> enginesFor(const PreparePart& part, const std::vector<Move>& moves,
                                                 const ProgramLimits& limits) {
   using Copies = std::optional<EngineCopies>;
-  const bool always = limits.engines == EngineUse::kAlways;
-  if (moves.empty() || limits.engines == EngineUse::kNever) return Copies();
-  if (!always && (!*limits.condition || moves.size() > kMostDefaultCopies)) return Copies();
+  if (moves.empty() || !limits.engines) return Copies();
   if (!*limits.condition) {
     return fail(ErrorCode::kUnsupported, kPrepareOp,
                 "copy engines alone (sms: 0) are out of reach on rank " + std::to_string(part.rank) + ": " +
@@ -136,8 +134,7 @@ Outcome<std::optional<EngineCopies>> enginesFor(const PreparePart& part, const s
   }
   std::optional<EngineRefusal> refusal;
   EngineCopies copies = engineCopiesOf(moves, refusal);
-  if (!refusal) return always || copies.areFewAndLarge() ? Copies(std::move(copies)) : Copies();
-  if (!always) return Copies();
+  if (!refusal) return Copies(std::move(copies));
   const Move& move = moves[refusal->move];
   return fail(ErrorCode::kUnsupported, kPrepareOp,
               "tensor " + std::to_string(move.tensor) + " from rank " + std::to_string(part.rank) + " to rank " +

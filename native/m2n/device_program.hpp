@@ -19,12 +19,9 @@ struct SentRound {
   TransferArgs unpack = {};
 };
 
-// Whether copy engines move what a stage sends, in place of its kernel.
-enum class EngineUse { kNever, kWhereBetter, kAlways };
-
 struct ProgramLimits {
   StageLimits kernels;
-  EngineUse engines = EngineUse::kWhereBetter;
+  bool engines = false;                             // copy engines alone
   std::shared_ptr<const GraphCondition> condition;  // of the rank's GPU
 };
 

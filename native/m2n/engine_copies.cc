@@ -93,12 +93,6 @@ std::string append(const Move& move, EngineCopies& out) {
 
 }  // namespace
 
-bool EngineCopies::areFewAndLarge() const {
-  const auto isOneRun = [](const EngineCopy& copy) { return copy.rows == 1 && copy.planes == 1; };
-  return !copies.empty() && copies.size() <= kMostDefaultCopies && bytes / copies.size() >= kLeastDefaultBytes &&
-         std::all_of(copies.begin(), copies.end(), isOneRun);
-}
-
 EngineCopies engineCopiesOf(const std::vector<Move>& moves, std::optional<EngineRefusal>& refusal) {
   EngineCopies out;
   for (std::size_t i = 0; i < moves.size(); i++) {

@@ -22,16 +22,10 @@ struct EngineCopy {
 struct EngineCopies {
   std::vector<EngineCopy> copies;
   std::uint64_t bytes = 0;  // of one execution
-
-  // Whether they are few and large: better than the kernel, whose SMs are then free for others.
-  bool areFewAndLarge() const;
 };
 
 // A run of a strided copy that is shorter costs an engine more than its bytes do.
 inline constexpr std::uint64_t kLeastEngineRun = 4096;
-// Not yet measured: on NVLink the kernel reaches the same rate, so only the SMs are won.
-inline constexpr std::size_t kMostDefaultCopies = 32;
-inline constexpr std::uint64_t kLeastDefaultBytes = std::uint64_t{8} << 20;  // of a copy, on average
 // Copies become nodes of a graph; more take long to prepare.
 inline constexpr std::size_t kMostEngineCopies = 16'384;
 

@@ -145,10 +145,7 @@ class Preparing {
 
   // Who names a number of SMs wants the kernel.
   ProgramLimits limits() const {
-    const EngineUse engines = !request_.sms        ? EngineUse::kWhereBetter
-                              : *request_.sms == 0 ? EngineUse::kAlways
-                                                   : EngineUse::kNever;
-    return {{smsOf(rank_.smBudget, request_.sms), rank_.bulkCopies}, engines, rank_.condition};
+    return {{smsOf(rank_.smBudget, request_.sms), rank_.bulkCopies}, request_.sms == 0, rank_.condition};
   }
 
   // Of the first pair of this rank that sends.
@@ -175,7 +172,7 @@ class Preparing {
         path.path = "copy-engine";
     }
     if (sent == nullptr) return std::nullopt;
-    if (limits().engines == EngineUse::kAlways && !(sent->streams[0].empty() && sent->streams[1].empty())) {
+    if (limits().engines && !(sent->streams[0].empty() && sent->streams[1].empty())) {
       return fail(ErrorCode::kUnsupported, kPrepareOp,
                   "copy engines alone (sms: 0) cannot pack what rank " + std::to_string(rank_.rank) +
                       " sends or receives")

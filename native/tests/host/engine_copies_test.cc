@@ -140,20 +140,5 @@ TEST(EngineCopies, CannotConvertAndDoNotTakeShortRuns) {
   EXPECT_EQ(copiesOf({apart}).copies.size(), kMostEngineCopies);
 }
 
-TEST(EngineCopies, AreChosenWhenTheyAreFewAndLarge) {
-  const std::vector<Move> few(kMostDefaultCopies, runOf(kLeastDefaultBytes));
-  EXPECT_TRUE(copiesOf(few).areFewAndLarge());
-  std::vector<Move> more = few;
-  more.push_back(few[0]);
-  EXPECT_FALSE(copiesOf(more).areFewAndLarge());
-  EXPECT_FALSE(copiesOf({runOf(kLeastDefaultBytes - 1)}).areFewAndLarge());
-  EXPECT_TRUE(copiesOf({runOf(2 * kLeastDefaultBytes), runOf(1)}).areFewAndLarge());
-  Move rows = runOf(kLeastDefaultBytes);
-  rows.counts = {1, 1, 2};
-  rows.sourceStrides = rows.destinationStrides = {0, 0, 2 * static_cast<std::int64_t>(kLeastDefaultBytes)};
-  EXPECT_FALSE(copiesOf({rows}).areFewAndLarge());
-  EXPECT_FALSE(copiesOf({}).areFewAndLarge());
-}
-
 }  // namespace
 }  // namespace nccl_ext

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `bench m2n` on GPUs: against copies within the GPU where ranks share one, against copies between GPUs where they are on several.
 
+import { NcclExtError } from '@nccl-ext/core';
 import type { Session } from '../command.js';
 import type { BenchResult, SmBudget } from './bench-result.js';
 import type { BenchWorld } from './bench-world.js';
@@ -74,6 +75,8 @@ async function benchSetting(
   const [from, to] = [sides.sources[0]!, sides.destinations[0]!];
   const sms: SmBudget = { senders: devices[from]!.smBudget, receivers: devices[to]!.smBudget };
   const engines = setting?.senders === 0 && setting.receivers === 0;
+  const ranksPerGpu = Math.max(...devices.map(({ ranks }) => ranks));
+  if (engines) requireOwnGpus(ranksPerGpu);
   const measured = await measureWorld(world, {
     signal,
     progress,
@@ -86,7 +89,6 @@ async function benchSetting(
     ceiling: (bytes) => openCeiling(world, gpus, sides, Math.min(bytes, mostCopyBytes)),
   });
   const { name } = devices[0]!;
-  const ranksPerGpu = Math.max(...devices.map(({ ranks }) => ranks));
   return {
     machine: machineFacts(),
     backend: world.backend,
@@ -97,6 +99,18 @@ async function benchSetting(
     ...(measured.leftOut === undefined ? {} : { leftOut: measured.leftOut }),
     ceiling: ceilingOn(gpus, name, measured.ceiling),
   };
+}
+
+/** Behind the start gate of a sample, the copies' graphs would take the hardware queue of another rank's gate: none would open. */
+function requireOwnGpus(ranksPerGpu: number): void {
+  if (ranksPerGpu === 1) return;
+  throw new NcclExtError(
+    'ERR_UNSUPPORTED',
+    `Here ${ranksPerGpu} ranks share a GPU; --sms 0 needs one for each.`,
+    {
+      help: 'Use --ranks with as many ranks as GPUs, or leave out --sms 0.',
+    },
+  );
 }
 
 function executionsOf(bytes: number): number {

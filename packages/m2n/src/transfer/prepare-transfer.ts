@@ -28,9 +28,8 @@ export interface PrepareOptions {
   /** Hash every (peer, tensor) where it is sent and again where it arrived; a difference is ERR_VERIFY. Default false. */
   readonly verify?: boolean;
   /**
-   * SMs that the kernels of this transfer may hold on this rank: 1 to `communicator.device.smBudget`. Without it they may hold all of those, and
-   * a rank that sends few large contiguous pieces uses copy engines instead. 0: copy engines alone; what they cannot move (a cast, short
-   * runs) is ERR_UNSUPPORTED. Ranks need not agree. The embedded backend has no SMs and moves everything.
+   * SMs that the kernels of this transfer may hold on this rank: 1 to `communicator.device.smBudget`, the default. 0: copy engines alone,
+   * for ranks that each have a GPU; what they cannot move (a cast, short runs) is ERR_UNSUPPORTED. Ranks need not agree. The embedded backend has no SMs and moves everything.
    */
   readonly sms?: number | undefined;
   /**
