@@ -5,6 +5,7 @@ import { parseArgs } from 'node:util';
 import { NcclExtError } from '@nccl-ext/core';
 import { nearestName } from '@nccl-ext/core/extend';
 import type { ArgsDef } from 'citty';
+import { parseOptions } from './parse-options.js';
 
 type Token = NonNullable<ReturnType<typeof parseArgs>['tokens']>[number];
 type OptionToken = Extract<Token, { kind: 'option' }>;
@@ -34,21 +35,6 @@ export function checkArguments(path: string, definitions: ArgsDef, rawArgs: read
     if (option.type === 'boolean') rejectValue(token);
     else requireValue(token, definitions[token.name]!);
   }
-}
-
-interface ParseOption {
-  readonly type: 'boolean' | 'string';
-  readonly short?: string;
-}
-
-function parseOptions(definitions: ArgsDef): Record<string, ParseOption> {
-  return Object.fromEntries(
-    Object.entries(definitions).map(([name, definition]): [string, ParseOption] => {
-      const type = definition.type === 'boolean' ? 'boolean' : 'string';
-      const alias = 'alias' in definition ? definition.alias : undefined;
-      return [name, typeof alias === 'string' && alias.length === 1 ? { type, short: alias } : { type }];
-    }),
-  );
 }
 
 function rejectValue(token: OptionToken): void {

@@ -3,6 +3,7 @@
 
 import { parseArgs } from 'node:util';
 import type { ArgsDef } from 'citty';
+import { parseOptions } from '../arguments/parse-options.js';
 
 export interface SplitWords {
   /** The command's options and their values. */
@@ -24,14 +25,4 @@ export function splitWords(definitions: ArgsDef, rawArgs: readonly string[]): Sp
   if (end === undefined) return { own: rawArgs, words: [] };
   const skipped = end.kind === 'option-terminator' ? 1 : 0;
   return { own: rawArgs.slice(0, end.index), words: rawArgs.slice(end.index + skipped) };
-}
-
-function parseOptions(definitions: ArgsDef): NonNullable<Parameters<typeof parseArgs>[0]>['options'] {
-  return Object.fromEntries(
-    Object.entries(definitions).map(([name, definition]) => {
-      const type = definition.type === 'boolean' ? ('boolean' as const) : ('string' as const);
-      const alias = 'alias' in definition ? definition.alias : undefined;
-      return [name, typeof alias === 'string' && alias.length === 1 ? { type, short: alias } : { type }];
-    }),
-  );
 }
