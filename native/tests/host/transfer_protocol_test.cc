@@ -150,17 +150,33 @@ TEST(Transfer, TellsNobodyThatAHalfHasArrived) {
   EXPECT_EQ(ring.cells[1][grantCell(0)].value, 0u);
 }
 
+// The clock of a wait and its peer in one: a look takes most of the timeout, so ten of them outlast it.
+struct Looks {
+  Ring& ring;
+  int writes;     // looks during which the peer writes
+  bool arrives;   // whether it tells that everything is in then
+  int count = 0;  // so far
+
+  std::uint64_t operator()() {
+    if (++count <= writes) add<kSystem>(ring.cells[1][progressCell(2)].value, std::uint64_t{1});
+    if (count == writes && arrives) publish<kSystem>(ring.cells[0][arrivalCell(2, 0, 1)].value, std::uint64_t{1});
+    return static_cast<std::uint64_t>(count) * ring.timeoutNs * 2 / 3;
+  }
+};
+
 TEST(Transfer, WaitsOnWhileThePeerWrites) {
-  Ring ring(2, 0, 300'000'000);  // sanitizers on a busy machine delay a step by tens of milliseconds
-  std::thread peer([&] {
-    for (int step = 0; step < 15; step++) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(30));
-      add<kSystem>(ring.cells[1][progressCell(2)].value, std::uint64_t{1});
-    }
-    publish<kSystem>(ring.cells[0][arrivalCell(2, 0, 1)].value, std::uint64_t{1});
-  });
-  EXPECT_EQ(awaitArrival(ring.of(0), 1, 1, nanoseconds), WaitEnd::kArrived);
-  peer.join();
+  Ring ring(2);
+  Looks looks{ring, 30, true};
+  EXPECT_EQ(awaitArrival(ring.of(0), 1, 1, std::ref(looks)), WaitEnd::kArrived);
+  EXPECT_EQ(looks.count, 30);
+}
+
+TEST(Transfer, GivesUpATimeoutAfterThePeerWroteLast) {
+  Ring ring(2);
+  Looks looks{ring, 30, false};
+  EXPECT_EQ(awaitArrival(ring.of(0), 1, 1, std::ref(looks)), WaitEnd::kExpired);
+  EXPECT_GT(looks.count, 31);
+  EXPECT_LT(looks.count, 36) << "a timeout is two looks; one may be over when the last write is seen";
 }
 
 TEST(Transfer, EndsWhenTheHostSaysStop) {
