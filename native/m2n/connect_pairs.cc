@@ -15,18 +15,18 @@ namespace {
 // NCCL connects ranks for the first time, which takes long, however short a wait's deadline is.
 constexpr Timeout kLeastConnect{30'000};
 constexpr std::chrono::microseconds kPollEvery{50};
+constexpr std::chrono::milliseconds kLookEvery{20};
 
-Clock::time_point connectDeadline(const RankState& rank) {
-  return Clock::now() + std::max(rank.world->timeout, kLeastConnect);
-}
-
-// Ends the communicator at a deadline, whatever NCCL waits for then.
+// Ends the communicator at a deadline, or when the rank or a peer of this process was stopped, whatever NCCL waits for then.
 class AbortAt {
  public:
-  AbortAt(SendComm& sends, Clock::time_point deadline)
-      : thread_([this, &sends, deadline] {
+  AbortAt(RankState& rank, Clock::time_point deadline)
+      : thread_([this, &rank, deadline] {
           std::unique_lock<std::mutex> lock(mutex_);
-          if (!over_.wait_until(lock, deadline, [this] { return done_; })) sends.abort();
+          while (!over_.wait_for(lock, kLookEvery, [this] { return done_; })) {
+            const bool stopped = rank.stop || peek<kSystem>(rank.cells->words().stop) != 0;
+            if (stopped || Clock::now() >= deadline) return rank.sends.abort();
+          }
         }) {}
   ~AbortAt() {
     {
@@ -78,6 +78,10 @@ Status finished(cudaStream_t stream, const RankState& rank) {
 
 }  // namespace
 
+Clock::time_point connectDeadline(const RankState& rank) {
+  return Clock::now() + std::max(rank.world->timeout, kLeastConnect);
+}
+
 Status openSends(RankState& rank) {
   if (rank.sends.isOpen()) return ok();
   const DeviceGuard guard(rank.device);
@@ -92,7 +96,7 @@ Status openSends(RankState& rank) {
   return refused ? Status(*refused) : ok();
 }
 
-Status connectPairs(RankState& rank, const DeviceProgram& program) {
+Status connectPairs(RankState& rank, const DeviceProgram& program, Clock::time_point deadline) {
   const std::vector<Sending> group = greetings(program);
   if (group.empty()) return ok();
   const DeviceGuard guard(rank.device);
@@ -100,10 +104,9 @@ Status connectPairs(RankState& rank, const DeviceProgram& program) {
   const cudaError_t made = cudaStreamCreateWithFlags(&raw, cudaStreamNonBlocking);
   if (made != cudaSuccess) return cudaFailure(made, kPrepareOp, "a stream").ofRank(rank.rank);
   const CudaStream stream(raw);
-  const auto deadline = connectDeadline(rank);
   Status connected = ok();
   {
-    const AbortAt abortAt(rank.sends, deadline);
+    const AbortAt abortAt(rank, deadline);
     connected = rank.sends.exchange(group, raw, kPrepareOp);
     if (connected) connected = finished(raw, rank);
   }

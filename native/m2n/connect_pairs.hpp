@@ -12,6 +12,9 @@ namespace nccl_ext {
 Status openSends(RankState& rank);
 
 // Collective, on the rank's worker, after all ranks have loaded their programs. ERR_TIMEOUT ends the communicator.
-Status connectPairs(RankState& rank, const DeviceProgram& program);
+Status connectPairs(RankState& rank, const DeviceProgram& program, Clock::time_point deadline);
+
+// When connecting that begins now must have ended.
+Clock::time_point connectDeadline(const RankState& rank);
 
 }  // namespace nccl_ext

@@ -57,9 +57,11 @@ class Preparing {
 
  private:
   Outcome<std::vector<Bytes>> gather(const char* what, Bytes payload) {
-    return rank_.world->meeting->gather(rank_.rank,
-                                        {kPrepareOp, std::string(kPrepareOp) + " " + what, std::move(payload)},
-                                        Clock::now() + rank_.world->timeout);
+    return gather(what, std::move(payload), Clock::now() + rank_.world->timeout);
+  }
+  Outcome<std::vector<Bytes>> gather(const char* what, Bytes payload, Clock::time_point deadline) {
+    return rank_.world->meeting->gather(
+        rank_.rank, {kPrepareOp, std::string(kPrepareOp) + " " + what, std::move(payload)}, deadline);
   }
 
   PrepareAttempt check() {
@@ -136,9 +138,13 @@ class Preparing {
     if (!verdicts) return failure(verdicts.error());
     if (Problem wrong = refusalOf(kPrepareOp, verdicts.value(), problem, rank_.rank)) return refusal(*wrong);
     if (sent == nullptr) return {made_, false};
-    const Status connected = connectPairs(rank_, made_->program);
-    Outcome<std::vector<Bytes>> all = gather("connected", {});
-    if (!connected) return failure(connected.error());
+    // Ranks without pairs wait as long as the others may take to connect theirs.
+    const Clock::time_point deadline = connectDeadline(rank_);
+    const Status connected = connectPairs(rank_, made_->program, deadline);
+    Outcome<std::vector<Bytes>> all = gather("connected", {}, deadline + rank_.world->timeout);
+    // Of one that was stopped the others know why.
+    const bool stopped = !connected && connected.error().code == ErrorCode::kAborted && !all;
+    if (!connected && !stopped) return failure(connected.error());
     if (!all) return failure(all.error());
     return {made_, false};
   }

@@ -106,7 +106,9 @@ Status loadSent(DeviceProgram& program, const PreparePart& part, const std::vect
   if (!memory) return memory.error();
   const DeviceGuard guard(device);
   auto* base = static_cast<std::byte*>(memory.value().address());
-  const cudaError_t copied = cudaMemcpy(base, bytes.data(), bytes.size(), cudaMemcpyHostToDevice);
+  // A rank between others that send has no rounds.
+  const cudaError_t copied =
+      bytes.empty() ? cudaSuccess : cudaMemcpy(base, bytes.data(), bytes.size(), cudaMemcpyHostToDevice);
   if (copied != cudaSuccess) return cudaFailure(copied, kPrepareOp, "the transfer's rounds").ofRank(part.rank);
   for (int stage = 0; stage < kTransferStages; stage++) {
     for (Draft& draft : drafts[stage]) {

@@ -101,9 +101,11 @@ void Runtime::prepareTransfer(Handle handle, PrepareConfig config, Done<Handle> 
         fail(ErrorCode::kOutOfMemory, kPrepareOp, "no pinned memory for the transfer's counts").ofRank(rank->rank));
   }
   for (const Buffer& buffer : request->part.buffers) buffer->transfers++;  // busy from here on
+  rank->preparing++;
   rank->worker->post([this, rank, request, cell, done] {
     mailbox_.post([this, rank, request, cell, done, attempt = nccl_ext::prepareTransfer(*rank, *request)] {
       const auto& made = attempt.result;
+      rank->preparing--;
       if (!made || rank->disposing) {
         for (const Buffer& buffer : request->part.buffers) buffer->transfers--;
         if (cell != nullptr) rank->cells->give(cell);
@@ -152,6 +154,7 @@ Status Runtime::enqueueTransfer(Handle handle, Handle streamHandle) {
         .fromPeer(transfer.owner->rank)
         .helped("Pass objects of the rank that owns the stream.");
   }
+  if (const Status refused = refuseSends(rank, {found.value()}, kTransferOp); !refused) return refused;
   const int entries = entriesOf(transfer.made->program);
   if (const Status admitted = admit(*stream, entries, kTransferOp); !admitted) return admitted;
   const DeviceGuard guard(rank.device);
@@ -176,6 +179,19 @@ Status Runtime::enqueueTransfer(Handle handle, Handle streamHandle) {
   if (!status && transfer.watch) poison(rank, status.error());
   watchSends(found.value());
   return status;
+}
+
+// Preparing connects pairs of ranks by a group of NCCL on the rank's worker: one of this thread would wait for it, and come before it
+// on one rank and behind it on another.
+Status Runtime::refuseSends(const RankState& rank, const std::vector<std::shared_ptr<PreparedTransfer>>& next,
+                            const char* op) {
+  const bool sends = std::any_of(next.begin(), next.end(), [](const auto& one) { return one->watch != nullptr; });
+  if (!sends || rank.preparing == 0) return ok();
+  return fail(ErrorCode::kBusy, op,
+              "rank " + std::to_string(rank.rank) +
+                  " prepares a transfer, and this one sends through NCCL, where all ranks need one order")
+      .ofRank(rank.rank)
+      .helped("Await prepareTransfer first.");
 }
 
 // Holds the stream back until executions that must be over first are.

@@ -26,8 +26,11 @@ Status SendComm::open(const NcclApi& api, Comm& parent, int rank, int ctas, Cloc
     if (Clock::now() >= deadline) break;
   }
   if (asked != ncclSuccess || state != ncclSuccess) {
-    const ErrorRecord error =
-        ncclFailure(api, made.value(), asked != ncclSuccess ? asked : state, "split").ofRank(rank);
+    ErrorRecord error = ncclFailure(api, made.value(), asked != ncclSuccess ? asked : state, "split").ofRank(rank);
+    if (asked == ncclSuccess && state == ncclInProgress) {
+      error.code = ErrorCode::kTimeout;
+      error.detail = "NCCL did not make the communicator of transfers in time; a rank may be missing";
+    }
     (void)api.ncclCommAbort(made.value());
     return error;
   }
@@ -46,6 +49,11 @@ bool SendComm::isOpen() const {
 }
 
 Status SendComm::exchange(const std::vector<Sending>& group, cudaStream_t stream, const char* op) {
+  {
+    // Ending takes `using_` for as long as NCCL needs.
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (aborted_) return refused(op);
+  }
   const std::lock_guard<std::mutex> use(using_);
   ncclComm_t comm = nullptr;
   {

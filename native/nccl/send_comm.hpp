@@ -5,6 +5,7 @@
 // R1 Kernels of NCCL have no deadline: abort() ends them, from any thread and without waiting.
 // R2 `using_` is held while a call is in NCCL. Only one that connects ranks takes long; abort() then interrupts it by
 //    ncclCommRevoke before it takes the communicator away.
+// R3 NCCL ends a communicator only when the graphs that hold groups of it are gone: whoever closes it drops them first.
 #pragma once
 
 #include <cuda_runtime_api.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Graphs: what a stream records, launched as one operation. A graph has an error box of its own, because it may be
 // launched on another stream than the one that recorded it; the launching stream's synchronize looks into it.
+#include "m2n/prepared_transfer.hpp"
 #include "runtime/cuda_error.hpp"
 #include "runtime/runtime.hpp"
 
@@ -91,6 +92,7 @@ Status Runtime::launchGraph(Handle graphHandle, Handle streamHandle) {
   if (stream->capture)
     return fail(ErrorCode::kInvalidState, kOp, "the stream records a graph; a graph cannot hold another one")
         .ofRank(rank.rank);
+  if (const Status refused = refuseSends(rank, graph->content.transfers, kOp); !refused) return refused;
   if (const Status admitted = admit(*stream, 3, kOp); !admitted) return admitted;
   const DeviceGuard guard(rank.device);
   const bool barrier = graph->content.hasBarrier;
@@ -108,7 +110,11 @@ Status Runtime::launchGraph(Handle graphHandle, Handle streamHandle) {
   operation.graph = graph;
   const Status status = commit(stream, std::move(operation), result, kOp);
   takeTurns(*stream, graph->content.transfers);
-  for (const auto& transfer : graph->content.transfers) watchSends(transfer);
+  for (const auto& transfer : graph->content.transfers) {
+    // Without one of its groups the peers would wait in theirs.
+    if (!status && transfer->watch) poison(rank, status.error());
+    watchSends(transfer);
+  }
   return status;
 }
 

@@ -6,13 +6,6 @@
 namespace nccl_ext {
 namespace {
 
-ErrorRecord lostPeer(const std::string& op, int peer, const ErrorRecord& reason) {
-  return fail(ErrorCode::kRankLost, op,
-              op + " cannot complete: rank " + std::to_string(peer) + " left: " + reason.detail)
-      .fromPeer(peer)
-      .helped("Dispose the remaining ranks and make a new world.");
-}
-
 // The record on all ranks when their topics differ; the first rank that differs from the most common topic is at fault.
 std::optional<ErrorRecord> disagreement(const std::vector<std::optional<Arrival>>& arrivals) {
   std::map<std::string, int> votes;
@@ -73,8 +66,16 @@ Outcome<std::vector<Bytes>> LocalMeeting::gather(int rank, const Arrival& arriva
 void LocalMeeting::leave(int rank, const ErrorRecord& reason) {
   const std::lock_guard<std::mutex> lock(mutex_);
   auto& left = left_[static_cast<std::size_t>(rank)];
-  if (!left) left = reason;
+  if (!left) {
+    left = reason;
+    leavers_.push_back(rank);
+  }
   changed_.notify_all();
+}
+
+std::optional<ErrorRecord> LocalMeeting::lossFor(int rank) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return lost(rank, nullptr, "");
 }
 
 std::unique_ptr<Meeting> LocalMeeting::group(const std::string&, int, int size) {
@@ -84,10 +85,37 @@ std::unique_ptr<Meeting> LocalMeeting::group(const std::string&, int, int size) 
 // Whether a waiter can go: all came, it failed, or someone who is not here has left.
 bool LocalMeeting::settled(const Session& session) const {
   if (session.failure || session.came == size_) return true;
-  for (std::size_t peer = 0; peer < left_.size(); peer++) {
-    if (left_[peer] && !session.arrivals[peer]) return true;
+  const auto isMissing = [&](int peer) { return !session.arrivals[static_cast<std::size_t>(peer)]; };
+  return std::any_of(leavers_.begin(), leavers_.end(), isMissing);
+}
+
+// The first rank that left and did not come to `session`, as `rank` hears of it.
+std::optional<ErrorRecord> LocalMeeting::lost(int rank, const Session* session, const std::string& op) const {
+  for (const int peer : leavers_) {
+    const auto index = static_cast<std::size_t>(peer);
+    if (peer == rank || (session != nullptr && session->arrivals[index])) continue;
+    const int cause = causeOf(peer);
+    return fail(ErrorCode::kRankLost, op,
+                (op.empty() ? "" : op + " cannot complete: ") + "rank " + std::to_string(peer) +
+                    " left: " + left_[index]->detail)
+        .ofRank(rank)
+        // To itself a rank that others missed is at no fault: it still is here.
+        .fromPeer(cause == rank ? peer : cause)
+        .helped("Dispose the remaining ranks and make a new world.");
   }
-  return false;
+  return std::nullopt;
+}
+
+// Who is at fault that `peer` left: a rank that waited in vain for another one leaves too.
+int LocalMeeting::causeOf(int peer) const {
+  // No longer than a chain of all ranks, so a circle ends.
+  for (int links = 0; links < size_; links++) {
+    const auto& left = left_[static_cast<std::size_t>(peer)];
+    if (!left || (left->code != ErrorCode::kRankLost && left->code != ErrorCode::kTimeout)) break;
+    if (left->peer < 0 || left->peer >= size_) break;
+    peer = left->peer;
+  }
+  return peer;
 }
 
 Outcome<std::vector<Bytes>> LocalMeeting::outcomeOf(const Session& session, int rank) const {
@@ -97,13 +125,7 @@ Outcome<std::vector<Bytes>> LocalMeeting::outcomeOf(const Session& session, int 
     return error;
   }
   if (session.came < size_) {
-    for (std::size_t peer = 0; peer < left_.size(); peer++) {
-      if (!left_[peer] || session.arrivals[peer]) continue;
-      ErrorRecord error =
-          lostPeer(session.arrivals[static_cast<std::size_t>(rank)]->op, static_cast<int>(peer), *left_[peer]);
-      error.rank = rank;
-      return error;
-    }
+    if (auto error = lost(rank, &session, session.arrivals[static_cast<std::size_t>(rank)]->op)) return *error;
   }
   std::vector<Bytes> payloads;
   for (const auto& arrived : session.arrivals) payloads.push_back(arrived->payload);

@@ -18,6 +18,10 @@ class LocalMeeting final : public Meeting {
   void leave(int rank, const ErrorRecord& reason) override;
   std::unique_ptr<Meeting> group(const std::string& name, int rank, int size) override;
 
+  // What ends `rank` when it can meet nobody any more: the first rank that left, or the one that it lost. None while all
+  // are here.
+  std::optional<ErrorRecord> lossFor(int rank);
+
  private:
   // One meeting. It stays until every rank has been there, so that a late rank learns what became of it.
   struct Session {
@@ -28,6 +32,8 @@ class LocalMeeting final : public Meeting {
   };
 
   bool settled(const Session& session) const;
+  std::optional<ErrorRecord> lost(int rank, const Session* session, const std::string& op) const;
+  int causeOf(int peer) const;
   Outcome<std::vector<Bytes>> outcomeOf(const Session& session, int rank) const;
   ErrorRecord expired(const Session& session, const Arrival& arrival) const;
 
@@ -36,6 +42,7 @@ class LocalMeeting final : public Meeting {
   std::condition_variable changed_;
   std::vector<std::uint64_t> next_;               // by rank: its next meeting
   std::vector<std::optional<ErrorRecord>> left_;  // by rank: why it left
+  std::vector<int> leavers_;                      // in the order in which they left
   std::map<std::uint64_t, Session> sessions_;
 };
 

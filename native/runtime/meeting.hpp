@@ -32,7 +32,8 @@ class Meeting {
   // meeting to which all came is held, whoever leaves then.
   virtual Outcome<std::vector<Bytes>> gather(int rank, const Arrival& arrival, Clock::time_point deadline) = 0;
 
-  // `rank` leaves for good: its own gather ends with `reason`, those of others with ERR_RANK_LOST. From any thread.
+  // `rank` leaves for good: its own gather ends with `reason`, those of others with ERR_RANK_LOST, which names the rank
+  // that `reason` does when it was lost itself or did not come. From any thread, without waiting.
   virtual void leave(int rank, const ErrorRecord& reason) = 0;
 
   // The meetings of a part of these ranks, for the ranks of it in this process, one of which is `rank` of `size`. Its

@@ -105,8 +105,10 @@ struct RankState {
   ProbedDevice gpu;
   std::shared_ptr<World> world;
   std::optional<ErrorRecord> poison;
-  bool opened = false;  // its worker has made what follows, which is the owner's from then on
+  bool poisonedByKernel = false;  // whose record tells why, on its own stream
+  bool opened = false;            // its worker has made what follows, which is the owner's from then on
   bool disposing = false;
+  int preparing = 0;   // transfers that its worker prepares
   int ranksOnGpu = 0;  // of the root world, and the share of this one
   int smsAsked = 0;    // 0: the default share
   int smBudget = 0;

@@ -134,7 +134,7 @@ void Runtime::disposeDrained(const Rank& rank, Status children) {
   handles_.remove(rank->handle);
   if (const Rank parent = rank->parent.lock()) parent->children.erase(rank);
   if (--rank->world->open > 0) {
-    rank->world->meeting->leave(rank->rank, disposed(*rank));
+    rank->world->meeting->leave(rank->rank, departure(*rank));
     return finish(ok());
   }
   closeRanks(rank->world, finish);
@@ -156,6 +156,24 @@ void Runtime::whenIdle(const Rank& rank, std::function<void()> settle) {
   });
 }
 
+// NCCL's communicators end only when the graphs that hold their groups are gone, those that are being recorded included.
+void Runtime::releaseGraphs(RankState& rank) {
+  const DeviceGuard guard(rank.device);
+  for (StreamState* stream : rank.streams) {
+    if (stream->capture) {
+      cudaGraph_t recorded = nullptr;
+      (void)cudaStreamEndCapture(stream->stream.get(), &recorded);
+      if (recorded != nullptr) (void)cudaGraphDestroy(recorded);
+      stream->capture->release();
+      rank.cells->give(stream->capture->box);
+      stream->capture.reset();
+    }
+    stream->launched.clear();
+    for (Operation& operation : stream->queue) operation.graph.reset();
+  }
+  for (GraphState* graph : std::exchange(rank.graphs, {})) handles_.remove(graph->handle);
+}
+
 // Drops what the rank owns. Windows and their memory stay until the communicators are closed: peers may still reach
 // them. Everything else goes at once.
 void Runtime::releaseObjects(RankState& rank) {
@@ -163,7 +181,13 @@ void Runtime::releaseObjects(RankState& rank) {
   // Work that did not end by its deadline may still use memory.
   bool drained = true;
   for (const StreamState* stream : rank.streams) drained = drained && stream->queue.empty();
-  for (GraphState* graph : std::exchange(rank.graphs, {})) handles_.remove(graph->handle);
+  releaseGraphs(rank);
+  for (PreparedTransfer* transfer : std::exchange(rank.transfers, {})) {
+    const auto held = handles_.find<PreparedTransfer>(transfer->handle, "dispose").value();
+    // Peers may still write to its flags: those hold them too. Before the streams fail: who waits to dispose it must not take work
+    // that did not end for work that has.
+    releaseTransfer(*held, drained);
+  }
   for (StreamState* stream : std::exchange(rank.streams, {})) {
     poller_.forget(stream);
     // Work that did not end by its deadline: who waits for it learns that, and nothing holds the stream any more.
@@ -171,11 +195,6 @@ void Runtime::releaseObjects(RankState& rank) {
     // Unlocking pages may wait for kernels too.
     if (stream->staging) reaper_->post([staging = std::exchange(stream->staging, nullptr)] {});
     handles_.remove(stream->handle);
-  }
-  for (PreparedTransfer* transfer : std::exchange(rank.transfers, {})) {
-    const auto held = handles_.find<PreparedTransfer>(transfer->handle, "dispose").value();
-    // Peers may still write to its flags: those hold them too.
-    releaseTransfer(*held, drained);
   }
   for (EventState* event : std::exchange(rank.events, {})) handles_.remove(event->handle);
   for (ModuleState* module : std::exchange(rank.modules, {})) {

@@ -200,8 +200,9 @@ class Runtime {
                             const char* op) const;
   std::optional<ErrorRecord> unusable(const RankState& rank, const char* op) const;
   static ErrorRecord disposed(const RankState& rank);
+  static ErrorRecord departure(const RankState& rank);
   void notice(RankState& rank);
-  void poison(RankState& rank, const ErrorRecord& reason);
+  void poison(RankState& rank, const ErrorRecord& reason, bool byKernel = false);
   void tellLocals(World& world, int lost);
 
   // buffers.cc
@@ -232,6 +233,8 @@ class Runtime {
                                              const TensorBindings& bindings, PreparePart& part,
                                              Bindings& resolved) const;
   std::shared_ptr<PrepareRequest> prepareRequest(const RankState& rank, PrepareConfig config) const;
+  static Status refuseSends(const RankState& rank, const std::vector<std::shared_ptr<PreparedTransfer>>& next,
+                            const char* op);
   cudaError_t awaitTurns(StreamState& stream, const std::vector<std::shared_ptr<PreparedTransfer>>& next);
   static void takeTurns(StreamState& stream, const std::vector<std::shared_ptr<PreparedTransfer>>& transfers);
   static void forgetTurns(const StreamState& stream);
@@ -260,6 +263,7 @@ class Runtime {
   void disposeChildren(const Rank& rank, std::function<void(Status)> done);
   void disposeDrained(const Rank& rank, Status children);
   void whenIdle(const Rank& rank, std::function<void()> settle);
+  void releaseGraphs(RankState& rank);
   void releaseObjects(RankState& rank);
 
   const RuntimeConfig config_;

@@ -123,6 +123,10 @@ void Socket::shutdown() {
   if (descriptor_ >= 0) ::shutdown(descriptor_, SHUT_RDWR);
 }
 
+void Socket::shutdownReading() {
+  if (descriptor_ >= 0) ::shutdown(descriptor_, SHUT_RD);
+}
+
 bool Socket::ready(short events, Clock::time_point deadline) const {
   for (;;) {
     pollfd watched = {descriptor_, events, 0};

@@ -32,6 +32,8 @@ class Socket {
   std::optional<Bytes> receive(Clock::time_point deadline, std::size_t most);
   // Ends both directions; calls that wait on other threads return.
   void shutdown();
+  // Ends receiving alone: a last frame may still be sent.
+  void shutdownReading();
   bool isOpen() const { return descriptor_ >= 0; }
 
  private:

@@ -61,6 +61,11 @@ Outcome<Runtime::Buffer> Runtime::bufferFor(Handle handle, const RankState& owne
   return buffer;
 }
 
+// Why a rank that is disposed leaves: what made it unusable, so that the others name who was lost first.
+ErrorRecord Runtime::departure(const RankState& rank) {
+  return rank.poison ? *rank.poison : disposed(rank);
+}
+
 ErrorRecord Runtime::disposed(const RankState& rank) {
   return fail(ErrorCode::kDisposed, "dispose", "rank " + std::to_string(rank.rank) + " was disposed").ofRank(rank.rank);
 }
@@ -71,7 +76,7 @@ void Runtime::notice(RankState& rank) {
   const auto look = [&rank, this](DeviceStatus& box) {
     if (rank.poison || observe<kSystem>(box.code) == 0) return;
     const ErrorRecord record = recordOf(box, rank.rank);
-    if (poisons(record)) poison(rank, record);
+    if (poisons(record)) poison(rank, record, true);
   };
   for (StreamState* stream : rank.streams) {
     look(*stream->box);
@@ -79,9 +84,10 @@ void Runtime::notice(RankState& rank) {
   }
 }
 
-void Runtime::poison(RankState& rank, const ErrorRecord& reason) {
+void Runtime::poison(RankState& rank, const ErrorRecord& reason, bool byKernel) {
   if (rank.poison) return;
   rank.poison = reason;
+  rank.poisonedByKernel = byKernel;
   // A child whose parent is out of step with the others cannot be trusted to be in step; host calls of it end too.
   for (const Rank& child : rank.children) {
     poison(*child, reason);

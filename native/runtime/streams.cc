@@ -264,9 +264,13 @@ std::optional<ErrorRecord> Runtime::takeError(StreamState& stream) {
     notice(*stream.owner);
     const auto& poisoned = stream.owner->poison;
     ErrorRecord record = poisoned ? recordOf(box, rank, poisoned->detail) : recordOf(box, rank);
-    if (poisoned && record.code == ErrorCode::kPoisoned) record.peer = poisoned->peer;
+    if (poisoned && record.code == ErrorCode::kPoisoned) {
+      record.peer = poisoned->peer;
+      // No other stream has the record of what a host call found out, and this was enqueued before it did.
+      if (!stream.owner->poisonedByKernel) record.code = poisoned->code;
+    }
     clear(box);
-    if (poisons(record)) poison(*stream.owner, record);
+    if (poisons(record)) poison(*stream.owner, record, true);
     if (!first) first = record;
   };
   take(*stream.box);

@@ -28,7 +28,9 @@ std::optional<Greeting> decodeGreeting(const Bytes& frame) {
 }
 
 Bytes encode(const Request& request) {
+  if (request.leaves) return Writer().number(0).record(*request.leaves).take();
   return Writer()
+      .number(1)
       .block(request.arrival.op)
       .block(request.arrival.topic)
       .block(request.arrival.payload)
@@ -39,10 +41,14 @@ Bytes encode(const Request& request) {
 std::optional<Request> decodeRequest(const Bytes& frame) {
   Reader in(frame);
   Request request;
-  request.arrival.op = in.text();
-  request.arrival.topic = in.text();
-  request.arrival.payload = in.block();
-  request.wait = std::chrono::milliseconds(in.number());
+  if (in.number() == 0) {
+    request.leaves = in.record();
+  } else {
+    request.arrival.op = in.text();
+    request.arrival.topic = in.text();
+    request.arrival.payload = in.block();
+    request.wait = std::chrono::milliseconds(in.number());
+  }
   if (!in.good()) return std::nullopt;
   return request;
 }

@@ -6,7 +6,7 @@
 
 namespace nccl_ext {
 
-inline constexpr std::int64_t kTcpProtocol = 2;
+inline constexpr std::int64_t kTcpProtocol = 3;
 inline constexpr std::size_t kMaxGreeting = 4096;
 inline constexpr std::size_t kMaxFrame = 1u << 30;
 
@@ -18,10 +18,11 @@ struct Greeting {
   std::string token;
 };
 
-// A rank comes to a meeting and waits for at most `wait`.
+// A rank comes to a meeting and waits for at most `wait`, or leaves for good.
 struct Request {
   Arrival arrival;
   std::chrono::milliseconds wait{0};
+  std::optional<ErrorRecord> leaves;
 };
 
 Bytes encode(const Greeting& greeting);
@@ -29,8 +30,8 @@ std::optional<Greeting> decodeGreeting(const Bytes& frame);
 Bytes encode(const Request& request);
 std::optional<Request> decodeRequest(const Bytes& frame);
 
-// Everyone's payloads, or a record; no payloads welcome a greeting. A frame that cannot be read is ERR_RANK_LOST of
-// rank 0 for `rank`.
+// Everyone's payloads, or a record; no payloads welcome a greeting. Rank 0's farewell is a record that nobody asked for:
+// whoever asks next has its answer. A frame that cannot be read is ERR_RANK_LOST of rank 0 for `rank`.
 Bytes encode(const Outcome<std::vector<Bytes>>& answer);
 Outcome<std::vector<Bytes>> decodeAnswer(const Bytes& frame, int rank);
 

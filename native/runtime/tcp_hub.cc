@@ -9,7 +9,7 @@ namespace {
 constexpr const char* kOp = "joinRank";
 constexpr std::chrono::milliseconds kAcceptPatience{100};
 constexpr std::chrono::seconds kGreetingPatience{5};
-// For answers that are on their way when the hub ends; a peer that does not read them is not waited for longer.
+// For answers and farewells that are on their way when the hub ends; a peer that does not read is not waited for longer.
 constexpr std::chrono::seconds kAnswerPatience{1};
 
 }  // namespace
@@ -22,14 +22,31 @@ TcpHub::~TcpHub() {
   if (acceptor_.joinable()) acceptor_.join();
   {
     std::unique_lock<std::mutex> lock(mutex_);
-    const ErrorRecord gone = lostConnection(0, 0, "rank 0 ended");
     for (const Member& member : members_) {
-      if (const auto meeting = groups_[member.first].lock()) meeting->leave(member.second, gone);
+      if (const auto meeting = groups_[member.first].lock()) meeting->leave(member.second, farewellTo(member));
     }
     answered_.wait_for(lock, kAnswerPatience, [this] { return answering_ == 0; });
+    for (Socket* socket : sockets_) socket->shutdownReading();
+    answered_.wait_for(lock, kAnswerPatience, [this] { return sockets_.empty(); });
     for (Socket* socket : sockets_) socket->shutdown();
   }
   for (Connection& connection : connections_) connection.thread.join();
+}
+
+// What a rank learns when this hub ends: whom the world lost first, if anybody but rank 0. Made before the members leave.
+ErrorRecord TcpHub::farewellTo(const Member& member) {
+  const ErrorRecord gone = lostConnection(member.second, 0, "rank 0 ended");
+  // Only the world's own numbers are the member's.
+  if (!member.first.empty()) return gone;
+  if (!farewell_) {
+    const auto world = groups_[""].lock();
+    const auto loss = world ? world->lossFor(-1) : std::nullopt;
+    farewell_ =
+        loss && loss->peer != 0 ? ErrorRecord(lostConnection(-1, loss->peer, "rank 0 ended: " + loss->detail)) : gone;
+  }
+  ErrorRecord own = *farewell_;
+  own.rank = member.second;
+  return own.peer == own.rank ? gone : own;
 }
 
 Status TcpHub::listen() {
@@ -97,11 +114,21 @@ void TcpHub::serve(Socket socket) {
   } else if (member) {
     const int rank = member->second;
     answer(socket, *meeting, rank);
+    if (closing_) sendFarewell(socket, *member);
     meeting->leave(rank, lostConnection(rank, rank, "the connection of rank " + std::to_string(rank) + " ended"));
   }
   const std::lock_guard<std::mutex> lock(mutex_);
   sockets_.erase(&socket);
   if (member && !refused) members_.erase(*member);
+  answered_.notify_all();
+}
+
+// For who asks next: a record that says more than a connection that is gone.
+void TcpHub::sendFarewell(Socket& socket, const Member& member) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  const ErrorRecord farewell = farewellTo(member);
+  lock.unlock();
+  (void)socket.send(encode(Outcome<std::vector<Bytes>>(farewell)), Clock::now() + kAnswerPatience);
 }
 
 // Takes a rank that was let in to its meetings, until it goes.
@@ -113,6 +140,7 @@ void TcpHub::answer(Socket& socket, LocalMeeting& meeting, int rank) {
     const std::optional<Bytes> frame = socket.receive(Clock::time_point::max(), kMaxFrame);
     const std::optional<Request> request = frame ? decodeRequest(*frame) : std::nullopt;
     if (!request) return;
+    if (request->leaves) return meeting.leave(rank, *request->leaves);
     {
       const std::lock_guard<std::mutex> lock(mutex_);
       answering_++;

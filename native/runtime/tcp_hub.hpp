@@ -6,7 +6,9 @@
 //    so ranks of processes meet by the same rules as ranks of threads, and no group waits behind another.
 // R2 A connection that ends is a rank that left: the others of its group get ERR_RANK_LOST at once.
 // R3 Nothing is sent to a stranger: a connection begins with a greeting that names group, rank, protocol and token.
-// R4 An answer that ranks have earned is sent before the hub ends.
+// R4 An answer that ranks have earned is sent before the hub ends, and then to everybody whom the world lost: what ends rank 0
+//    ends the others, and they must not take it for the cause.
+// R5 A rank that leaves says why, so that the others name the rank that it waited for in vain.
 #pragma once
 
 #include <atomic>
@@ -55,6 +57,8 @@ class TcpHub {
   void reapEnded();
   void serve(Socket socket);
   void answer(Socket& socket, LocalMeeting& meeting, int rank);
+  ErrorRecord farewellTo(const Member& member);
+  void sendFarewell(Socket& socket, const Member& member);
   std::optional<ErrorRecord> greet(Socket& socket, std::optional<Member>& member,
                                    std::shared_ptr<LocalMeeting>& meeting);
 
@@ -69,7 +73,8 @@ class TcpHub {
   int answering_ = 0;  // connections with an arrival that has had no answer
   std::map<std::string, std::weak_ptr<LocalMeeting>> groups_;
   std::set<Member> members_;
-  std::set<Socket*> sockets_;  // of the connections
+  std::set<Socket*> sockets_;            // of the connections
+  std::optional<ErrorRecord> farewell_;  // of the world's ranks; made when the hub ends
 };
 
 }  // namespace nccl_ext

@@ -36,7 +36,13 @@ Outcome<std::vector<Bytes>> TcpMeeting::gather(int rank, const Arrival& arrival,
 void TcpMeeting::leave(int rank, const ErrorRecord& reason) {
   if (here_) return here_->leave(rank, reason);
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (!left_) left_ = reason;
+  if (left_) return;
+  left_ = reason;
+  Request farewell;
+  farewell.leaves = reason;
+  // Only what the connection takes at once; in the middle of another frame there is no place for it.
+  if (const std::unique_lock<std::mutex> sending(sending_, std::try_to_lock); sending && socket_.isOpen())
+    (void)socket_.send(encode(farewell), Clock::now());
   socket_.shutdown();
 }
 
@@ -76,18 +82,23 @@ Status TcpMeeting::connect(Clock::time_point deadline) {
   greeting.size = config_.size;
   greeting.token = config_.token;
   const auto lost = [this](const char* what) { return leftWith().value_or(lostConnection(config_.rank, 0, what)); };
-  if (!socket_.send(encode(greeting), deadline)) return lost("the connection to rank 0 ended");
+  if (!send(encode(greeting), deadline)) return lost("the connection to rank 0 ended");
   const std::optional<Bytes> answer = socket_.receive(deadline, kMaxFrame);
   if (!answer) return lost("rank 0 did not answer");
   const Outcome<std::vector<Bytes>> welcome = decodeAnswer(*answer, config_.rank);
   return welcome ? ok() : Status(welcome.error());
 }
 
+bool TcpMeeting::send(const Bytes& frame, Clock::time_point deadline) {
+  const std::lock_guard<std::mutex> sending(sending_);
+  return socket_.send(frame, deadline);
+}
+
 Outcome<std::vector<Bytes>> TcpMeeting::ask(const Arrival& arrival, Clock::time_point deadline) {
   const auto wait = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
-  std::optional<Bytes> answer;
-  if (socket_.send(encode(Request{arrival, wait}), deadline))
-    answer = socket_.receive(deadline + kAnswerGrace, kMaxFrame);
+  const bool asked = send(encode(Request{arrival, wait, {}}), deadline);
+  // A rank 0 that has ended may have left a farewell.
+  const std::optional<Bytes> answer = socket_.receive(asked ? deadline + kAnswerGrace : Clock::now(), kMaxFrame);
   if (answer) return decodeAnswer(*answer, config_.rank);
   if (const auto left = leftWith()) return *left;
   return lostConnection(config_.rank, 0, "the connection to rank 0 ended");

@@ -24,6 +24,7 @@ class TcpMeeting final : public Meeting {
   TcpMeeting(TcpMeetingConfig config, std::shared_ptr<TcpHub> hub);
   Status start(Clock::time_point deadline);
   Status connect(Clock::time_point deadline);
+  bool send(const Bytes& frame, Clock::time_point deadline);
   Outcome<std::vector<Bytes>> ask(const Arrival& arrival, Clock::time_point deadline);
   std::optional<ErrorRecord> leftWith() const;
 
@@ -38,6 +39,7 @@ class TcpMeeting final : public Meeting {
   mutable std::mutex mutex_;
   std::optional<ErrorRecord> left_;
   Socket socket_;
+  std::mutex sending_;  // held while a frame is sent
 };
 
 }  // namespace nccl_ext

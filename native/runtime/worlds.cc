@@ -190,7 +190,7 @@ void Runtime::closeRanks(const std::shared_ptr<World>& world, std::function<void
         if (--closing->waiting > 0) return;
         for (RankState* dead : closing->ranks) {
           dyingBytes_->fetch_sub(dead->oldBytes);
-          dead->world->meeting->leave(dead->rank, disposed(*dead));
+          dead->world->meeting->leave(dead->rank, departure(*dead));
           ranks_.erase(
               std::find_if(ranks_.begin(), ranks_.end(), [dead](const Rank& one) { return one.get() == dead; }));
         }
@@ -231,6 +231,7 @@ void Runtime::shutdown() {
     }
   }
   awaitDrained();
+  for (const Rank& rank : ranks_) releaseGraphs(*rank);
   // All workers first: closing is collective among the ranks of a process.
   for (const Rank& rank : ranks_) {
     rank->worker->post([rank = rank.get()] { (void)closeRank(*rank, true, Clock::now() + kCloseGrace); });

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
+#include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <map>
@@ -20,6 +21,7 @@
 #include <set>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -85,6 +87,8 @@ struct ncclComm {
   std::size_t splits = 0;                                        // asked for so far
   ncclComm_t* child = nullptr;                                   // where that of the last one goes
   std::shared_ptr<std::atomic<bool>> aborted = std::make_shared<std::atomic<bool>>(false);
+  bool connected = false;                                // its first group takes FAKE_NCCL_CONNECT_MS
+  std::shared_ptr<int> held = std::make_shared<int>(0);  // by the groups in graphs: it ends after them, as the real one
 };
 
 namespace {
@@ -134,6 +138,7 @@ struct FakeExchange {
   std::shared_ptr<std::atomic<bool>> aborted;
   int rank;
   std::vector<FakePart> parts;
+  std::shared_ptr<int> graph;  // none outside of graphs
 
   void operator()() const {
     std::unique_lock<std::mutex> lock(mail->mutex);
@@ -274,6 +279,7 @@ ncclResult_t ncclCommFinalize(ncclComm_t comm) {
 }
 
 ncclResult_t ncclCommDestroy(ncclComm_t comm) {
+  while (comm->held.use_count() > 1) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   for (const ncclWindow_t window : comm->open) delete window;
   delete comm;
   return ncclSuccess;
@@ -312,7 +318,11 @@ ncclResult_t ncclGroupEnd() {
   if (parts.empty()) return ncclSuccess;
   const auto [comm, stream] = std::make_pair(parts[0].comm, parts[0].stream);
   auto* front = reinterpret_cast<nccl_ext::fake::StreamFront*>(stream);
-  (void)front->launch(stream, FakeExchange{comm->world->mail, comm->aborted, comm->rank, parts});
+  const char* delay = std::getenv("FAKE_NCCL_CONNECT_MS");
+  if (!std::exchange(comm->connected, true) && delay != nullptr)
+    std::this_thread::sleep_for(std::chrono::milliseconds(std::atoi(delay)));
+  const auto graph = front->recording == nullptr ? nullptr : comm->held;
+  (void)front->launch(stream, FakeExchange{comm->world->mail, comm->aborted, comm->rank, parts, graph});
   return ncclSuccess;
 }
 

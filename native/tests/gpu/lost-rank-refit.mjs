@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The refit that loses a rank: rows of 128 MiB on source ranks become columns on destination ranks, and every byte is compared.
+//   TEST_ROWS: of 32 KiB each, for tests without a GPU.
 
 import { layout, mesh, shard } from '@nccl-ext/core';
 import { createPlan, prepareTransfer } from '@nccl-ext/m2n';
 
-const [rows, columns] = [4096, 8192];
+const [rows, columns] = [Number(process.env.TEST_ROWS ?? 4096), 8192];
 
 const sideOn = (ranks, dim) =>
   layout({

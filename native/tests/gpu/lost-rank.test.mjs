@@ -108,11 +108,7 @@ async function lose({ lost, signal, when, restarts }) {
       const rank = ranks.filter((other) => other !== lost)[index];
       const text = `rank ${rank}: ${JSON.stringify(loss)}`;
       assert.ok(['ERR_RANK_LOST', 'ERR_TIMEOUT'].includes(loss.code), text);
-      // Rank 0 holds the meeting: when it hears of the loss and leaves, others may hear that first. Ranks of the same side may hear it from
-      // those of the other side, which waited for the lost one.
-      const sameSide = sources.includes(rank) === sources.includes(lost);
-      if (sameSide) assert.notEqual(loss.peer, rank, text);
-      else assert.ok([lost, 0].includes(loss.peer), text);
+      assert.equal(loss.peer, lost, text);
       assert.ok(loss.ms < timeoutMs + 5_000, text);
       // From outside, the process may have been lost between two moves: then nothing is torn, and the old version serves.
       if (when === 'outside' && loss.state === 'published') continue;

@@ -65,6 +65,30 @@ TEST(Join, MakesAWorldThatPassesBarriers) {
   pair.zero.dispose({pair.first->value()});
 }
 
+// The barrier was in flight when a host call heard of the loss; what comes later is refused.
+TEST(Join, SaysOnStreamsWhoWasLost) {
+  Pair pair;
+  const int port = freePort();
+  JoinConfig a = configOf(0, port), b = configOf(1, port);
+  a.timeout = b.timeout = milliseconds(20'000);
+  pair.join(a, b);
+  ASSERT_TRUE(*pair.first && *pair.second);
+  const Handle rank = pair.first->value(), stream = valueOf(pair.zero.runtime.createStream(rank));
+  ASSERT_TRUE(pair.zero.runtime.enqueueBarrier(stream));
+  std::optional<ErrorCode> exchanged;
+  pair.zero.runtime.exchange(rank, "topic", Bytes{1}, [&](const auto& all) { exchanged = codeOf(all); });
+  pair.one.dispose({pair.second->value()});
+  pair.zero.until([&] { return exchanged.has_value(); });
+  EXPECT_EQ(*exchanged, ErrorCode::kRankLost);
+  const Status barrier = pair.zero.synchronize(stream);
+  ASSERT_EQ(codeOf(barrier), ErrorCode::kRankLost) << barrier.error().detail;
+  EXPECT_EQ(barrier.error().peer, 1);
+  EXPECT_EQ(barrier.error().op, "barrier");
+  EXPECT_NE(barrier.error().detail.find("rank 1 left"), std::string::npos) << barrier.error().detail;
+  EXPECT_EQ(codeOf(pair.zero.runtime.enqueueBarrier(stream)), ErrorCode::kPoisoned);
+  pair.zero.dispose({rank});
+}
+
 TEST(Join, RefusesAnotherVersionOnEveryRank) {
   Pair pair("0.0.1");
   const int port = freePort();

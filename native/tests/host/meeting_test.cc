@@ -144,6 +144,32 @@ TEST_P(MeetingTest, TellsTheOthersOfARankThatLeft) {
   EXPECT_EQ(lost.error().peer, 1);
 }
 
+Failure late(int rank, int peer) {
+  return fail(ErrorCode::kTimeout, "barrier",
+              "rank " + std::to_string(rank) + " waited too long in barrier for rank " + std::to_string(peer))
+      .ofRank(rank)
+      .fromPeer(peer);
+}
+
+// A rank that waited in vain leaves too, and is not the one that was lost.
+TEST_P(MeetingTest, NamesTheRankThatThoseWhoLeftHadLost) {
+  Meetings meetings(4, GetParam());
+  for (auto& result : meetings.all("everyone connects")) ASSERT_TRUE(result.get());
+  meetings.of(1).leave(1, late(1, 2));
+  auto waiting = meetings.gather(3, "after");
+  const Result lost = meetings.gather(0, "after").get();
+  for (const Result& outcome : {lost, waiting.get()}) {
+    ASSERT_FALSE(outcome);
+    EXPECT_EQ(outcome.error().code, ErrorCode::kRankLost);
+    EXPECT_EQ(outcome.error().peer, 2) << outcome.error().detail;
+    EXPECT_NE(outcome.error().detail.find("rank 1 left: rank 1 waited too long"), std::string::npos)
+        << outcome.error().detail;
+  }
+  const Result blamed = meetings.gather(2, "after").get();
+  ASSERT_FALSE(blamed);
+  EXPECT_EQ(blamed.error().peer, 1) << "a rank does not lose itself";
+}
+
 Result joinAs(TcpMeetingConfig config) {
   return TcpMeeting(config).gather(config.rank, arrivalOf(config.rank, "join"), Clock::now() + config.timeout);
 }
@@ -251,6 +277,38 @@ TEST(TcpMeeting, AnswersBeforeItEnds) {
     const Joined joined = joinBoth(Meetings::configOf(0, 2, port), Meetings::configOf(1, 2, port));
     ASSERT_TRUE(joined.one) << joined.one.error().detail;
     ASSERT_TRUE(joined.zero) << joined.zero.error().detail;
+  }
+}
+
+// Rank 0 hears of a loss and ends, before the others have asked for anything.
+TEST(TcpMeeting, RankZeroSaysWhoWasLostBeforeItEnds) {
+  for (const bool told : {false, true}) {
+    const int port = freePort();
+    std::vector<std::unique_ptr<TcpMeeting>> ranks;
+    for (int rank = 0; rank < 4; rank++)
+      ranks.push_back(std::make_unique<TcpMeeting>(Meetings::configOf(rank, 4, port)));
+    const auto gather = [&](int rank, const char* topic) {
+      return std::async(std::launch::async, [&ranks, rank, topic] {
+        return ranks[static_cast<std::size_t>(rank)]->gather(rank, arrivalOf(rank, topic),
+                                                             Clock::now() + milliseconds(5000));
+      });
+    };
+    std::vector<std::future<Result>> results;
+    for (int rank = 0; rank < 4; rank++) results.push_back(gather(rank, "everyone connects"));
+    for (auto& result : results) ASSERT_TRUE(result.get());
+    auto waiting = gather(1, "after");
+    // A process that is killed says nothing; one that is stopped is missed by rank 0.
+    if (told)
+      ranks[0]->leave(0, late(0, 2));
+    else
+      ranks[2].reset();
+    const Result first = waiting.get();
+    ranks[0].reset();
+    for (const Result& outcome : {first, gather(1, "later").get(), gather(3, "later").get()}) {
+      ASSERT_FALSE(outcome);
+      EXPECT_EQ(outcome.error().code, ErrorCode::kRankLost);
+      EXPECT_EQ(outcome.error().peer, 2) << outcome.error().detail;
+    }
   }
 }
 

@@ -36,13 +36,16 @@ export function take(outcome) {
 }
 
 /** Runs a program that sees `addon` and `take`; resolves with its exit code, signal, output and the milliseconds it took. */
-export async function runProgram(body) {
+export function runProgram(body) {
   const module = JSON.stringify(import.meta.url);
   const program = `const { addon, addonPath, take } = await import(${module});\n${body}`;
+  return runNode(['--input-type=module', '-e', program]);
+}
+
+/** Runs Node; resolves as runProgram. */
+export async function runNode(words, env = process.env) {
   const begun = performance.now();
-  const child = spawn(process.execPath, ['--input-type=module', '-e', program], {
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
+  const child = spawn(process.execPath, words, { env, stdio: ['ignore', 'pipe', 'pipe'] });
   let output = '';
   for (const stream of [child.stdout, child.stderr]) {
     stream.on('data', (chunk) => {

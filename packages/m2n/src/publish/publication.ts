@@ -221,6 +221,15 @@ async function outcomeOf(step: () => Promise<void>, touched: () => boolean): Pro
   }
 }
 
+/**
+ * Whether a step only ended because another rank did not come: that one may have waited for a third rank, which the ranks that still say
+ * that they work know better.
+ */
+function isOfWaiting(failure: unknown): boolean {
+  const codes = ['ERR_TIMEOUT', 'ERR_RANK_LOST', 'ERR_POISONED'] as const;
+  return codes.some((code) => NcclExtError.is(failure, code));
+}
+
 /** Resolves when the step went well everywhere; else throws this rank's own failure, or one that names the rank which failed. */
 async function settled(
   step: string,
@@ -232,7 +241,7 @@ async function settled(
     reports = await settling;
   } catch (error) {
     const { error: failure } = await own;
-    throw failure ?? error;
+    throw isOfWaiting(failure) ? error : (failure ?? error);
   }
   const { error: failure } = await own;
   if (failure !== undefined) throw failure;
