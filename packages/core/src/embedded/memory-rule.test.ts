@@ -85,6 +85,9 @@ async function level(runtime?: RuntimeSpi): Promise<Level> {
   };
 }
 
+/** Bytes by which the resident size may grow. */
+const mostGrowth = 32 * 2 ** 20;
+
 /** Runs `rounds` rounds and compares the level after 30 % of them with that at the end. */
 async function expectFlat(
   rounds: number,
@@ -99,7 +102,13 @@ async function expectFlat(
   expect(after.live).toBe(before.live);
   expect(after.reserved).toBe(before.reserved);
   expect(after.descriptors).toBeLessThanOrEqual(before.descriptors);
-  expect(after.resident - before.resident).toBeLessThanOrEqual(32 * 2 ** 20);
+  // Workers collect when they like, and late on a busy machine: what leaked is still there after some more rounds.
+  let growth = after.resident - before.resident;
+  for (let more = 0; more < 100 && growth > mostGrowth; more++) {
+    await round(rounds + more);
+    if (more % 20 === 19) growth = (await level(runtime)).resident - before.resident;
+  }
+  expect(growth).toBeLessThanOrEqual(mostGrowth);
 }
 
 it('1000 rounds of buffers, windows, streams, events, graphs and transfers are flat', {
