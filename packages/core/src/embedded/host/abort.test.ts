@@ -2,7 +2,18 @@
 // An abort ends every wait of the rank and tells its peers.
 
 import { describe, expect, it } from 'vitest';
-import { code, error, inWorld, ok, refused, streamsOf, type TestWorld } from '../harness.test-util.js';
+import {
+  code,
+  error,
+  filled,
+  inWorld,
+  ok,
+  prepareAll,
+  refused,
+  streamsOf,
+  type TestWorld,
+  value,
+} from '../harness.test-util.js';
 
 describe('abort', () => {
   async function waiting(
@@ -51,6 +62,32 @@ describe('abort', () => {
         code: code('ERR_RANK_LOST'),
         peer: 0,
       });
+    });
+  });
+
+  it('reaches ranks that wait for one that waits for it, and they name the lost one', async () => {
+    await inWorld(3, { timeoutMs: 60_000, workers: 3 }, async (world) => {
+      const { runtime, m2n, ranks } = world;
+      const streams = streamsOf(world);
+      const buffers = ranks.map((_, rank) => filled(world, rank, new Uint8Array(64)));
+      const moves = [
+        { from: 0, to: 2, inner: 32 },
+        { from: 1, to: 2, inner: 32, destination: 32 },
+      ];
+      const transfers = (
+        await prepareAll(world, moves, [[buffers[0]!], [buffers[1]!], [0]], [[0], [0], [buffers[2]!]])
+      ).map(value);
+      // Rank 2 waits for rank 1 in the first execution, rank 0 for rank 2 in the second.
+      for (const rank of [0, 2, 0, 2]) ok(runtime, m2n.enqueueTransfer(transfers[rank]!, streams[rank]!));
+      const waits = [0, 2].map((rank) => runtime.synchronize(streams[rank]!));
+      await new Promise((resolve) => setTimeout(resolve, 20));
+      ok(runtime, runtime.abortRank(ranks[1]!, 'enough'));
+      const began = performance.now();
+      const [first, second] = (await Promise.all(waits)).map(error);
+      expect(second).toMatchObject({ code: code('ERR_RANK_LOST'), rank: 2, peer: 1 });
+      expect(first).toMatchObject({ code: code('ERR_RANK_LOST'), rank: 0, peer: 1 });
+      expect(first!.detail).toContain('for rank 2, which lost rank 1');
+      expect(performance.now() - began).toBeLessThan(30_000);
     });
   });
 

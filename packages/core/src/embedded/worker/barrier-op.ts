@@ -2,7 +2,7 @@
 // The barrier, on a worker: each rank counts the barriers that it reached, and the n-th ends when all counted to n.
 
 import { rankWord } from '../control/world-layout.js';
-import { failLost, failTimeout, lostPeer } from './failure.js';
+import { failLost, failTimeout, lossAmong } from './failure.js';
 import {
   getProgress,
   isExpired,
@@ -31,9 +31,9 @@ export function stepBarrier(task: Task): Step {
     if (Atomics.load(world.space.i64, countWord(world, rank)) < target) missing.push(rank);
   }
   if (missing.length === 0) return 'done';
-  const lost = lostPeer(world, missing);
-  if (lost !== undefined) {
-    failLost(task, 'barrier', lost);
+  const loss = lossAmong(world, missing);
+  if (loss !== undefined) {
+    failLost(task, 'barrier', loss);
     return 'done';
   }
   if (!isExpired(task)) return 'blocked';

@@ -37,7 +37,7 @@ export function stepWait(task: Task): Step {
   if (Atomics.load(words, base + rankWord.lost) !== 0) {
     // What the lost rank had recorded is reached by the time it is gone, and its words may be another's; look once more.
     if (isReached(space, offsetOf(cell), generation)) return 'done';
-    failLost(task, 'wait', rank);
+    failLost(task, 'wait', { awaited: rank, lost: rank });
     return 'done';
   }
   if (!isExpired(task)) return 'blocked';

@@ -6,7 +6,7 @@ import { errorNumbers } from '../../errors/codes.js';
 import { readErrorText, writeErrorText } from '../control/error-text.js';
 import { rankWord, ring } from '../control/world-layout.js';
 import type { Space } from '../memory/space.js';
-import { rankBase, type Task, type World } from './task.js';
+import { rankBase, type Task, type World, wakeWorld } from './task.js';
 
 /** Keeps `record` as the stream's error unless an earlier one has not been handed out; true when it was kept. */
 export function reportError(space: Space, ringOffset: number, record: ErrorRecord): boolean {
@@ -76,12 +76,34 @@ export function timeoutRecord(
 
 /** The first of `peers` that left for good, undefined when all may still come. */
 export function lostPeer(world: World, peers: readonly number[]): number | undefined {
-  return peers.find((peer) => Atomics.load(world.space.i32, rankBase(world, peer) + rankWord.lost) !== 0);
+  return peers.find((peer) => isLost(world, peer));
 }
 
-/** `peer` was aborted or disposed while this rank waited for it. */
-export function failLost(task: Task, op: string, peer: number): void {
-  fail(task, lostRecord(task, op, peer));
+function isLost(world: World, peer: number): boolean {
+  return Atomics.load(world.space.i32, rankBase(world, peer) + rankWord.lost) !== 0;
+}
+
+/** Why a rank that was waited for does not come: it is the lost one itself, or it waited for that one in vain. */
+interface Loss {
+  readonly awaited: number;
+  readonly lost: number;
+}
+
+/** What keeps the first of `peers` away, undefined when all may still come. */
+export function lossAmong(world: World, peers: readonly number[]): Loss | undefined {
+  for (const awaited of peers) {
+    const reason = poisonRecord(world.space, rankBase(world, awaited));
+    if (reason?.code === errorNumbers.ERR_RANK_LOST) return { awaited, lost: reason.peer };
+    if (isLost(world, awaited)) return { awaited, lost: awaited };
+  }
+  return undefined;
+}
+
+/** A rank that this one waited for will not come. */
+export function failLost(task: Task, op: string, { awaited, lost }: Loss): void {
+  const record = lostRecord(task, op, lost);
+  const detail = `rank ${task.rank} waited in ${op} for rank ${awaited}, which lost rank ${lost}`;
+  fail(task, awaited === lost ? record : { ...record, detail });
 }
 
 /** The record of a wait for a rank that will not come. */
@@ -111,8 +133,9 @@ export function failInternal(task: Task, op: string, cause: unknown): void {
   });
 }
 
-/** Ends the stream's operation with `record` and makes its rank unusable. */
+/** Ends the stream's operation with `record` and makes its rank unusable. Who waits for the rank may have to know. */
 export function fail(task: Task, record: ErrorRecord): void {
   reportError(task.ring, task.ringOffset, record);
   poisonRank(task.world.space, task.rankBase, record);
+  wakeWorld(task.world);
 }

@@ -10,7 +10,7 @@ import { rankWord } from '../control/world-layout.js';
 import { offsetOf } from '../memory/address.js';
 import { bytesAt } from '../memory/space.js';
 import { arrivalIndex, group, header, move } from '../transfer/program-layout.js';
-import { failLost, failTimeout, lostPeer } from './failure.js';
+import { failLost, failTimeout, lossAmong } from './failure.js';
 import { openHash, sendMove } from './move-step.js';
 import { getProgress, isExpired, progress, type Step, setProgress, type Task, wakeWorld } from './task.js';
 import { openTransfer, own, type Transfer } from './transfer-state.js';
@@ -95,9 +95,9 @@ function send(task: Task, transfer: Transfer, stage: number): Phase {
       setProgress(task, own.group, current + 1);
       setProgress(task, own.move, transfer.program.f64[groupStart(transfer, current) + group.firstMove]!);
     }
-    const lost = sendGroup(task, transfer, current);
-    if (lost !== undefined) {
-      failLost(task, 'transfer', lost);
+    const gone = sendGroup(task, transfer, current);
+    if (gone !== undefined) {
+      failLost(task, 'transfer', lossAmong(task.world, [gone]) ?? { awaited: gone, lost: gone });
       return 'done';
     }
     setProgress(task, progress.blockedSince, 0);
@@ -192,9 +192,9 @@ function wait(
   missing: readonly number[],
   seen: (peer: number) => bigint,
 ): Phase {
-  const lost = lostPeer(task.world, missing);
-  if (lost !== undefined) {
-    failLost(task, 'transfer', lost);
+  const loss = lossAmong(task.world, missing);
+  if (loss !== undefined) {
+    failLost(task, 'transfer', loss);
     return 'done';
   }
   const written = missing.reduce((sum, peer) => sum + writtenBy(transfer, peer), 0);
