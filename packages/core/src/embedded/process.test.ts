@@ -81,11 +81,15 @@ describe('a process', () => {
   it('uses no CPU while idle, blocked or stopped', async () => {
     const result = await run(`
       const measure = async () => {
-        await new Promise((resolve) => setTimeout(resolve, 200));
-        const before = process.cpuUsage();
-        await new Promise((resolve) => setTimeout(resolve, 300));
-        const { user, system } = process.cpuUsage(before);
-        return (user + system) / 1000;
+        let least = Infinity;
+        for (let window = 0; window < 3; window++) {
+          await new Promise((resolve) => setTimeout(resolve, 100));
+          const before = process.cpuUsage();
+          await new Promise((resolve) => setTimeout(resolve, 100));
+          const { user, system } = process.cpuUsage(before);
+          least = Math.min(least, (user + system) / 1000);
+        }
+        return least;
       };
       const idle = await measure();
       runtime.enqueueBarrier(streams[0]);
@@ -95,7 +99,7 @@ describe('a process', () => {
       const stopped = await measure();
       print(JSON.stringify([idle, blocked, stopped]));
     `);
-    // Milliseconds of 300; the main thread's own timers and garbage collection are in it.
-    for (const used of JSON.parse(result.output)) expect(used).toBeLessThan(15);
+    // Milliseconds of 100, with the main thread's own timers; who polls does so in every window, garbage is collected in one.
+    for (const used of JSON.parse(result.output)) expect(used).toBeLessThan(5);
   });
 });

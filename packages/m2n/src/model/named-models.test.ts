@@ -130,12 +130,6 @@ it('names the closest of the known models', () => {
   expect(() => namedModel('qwen3-32b')).toThrow(/"qwen3-32b" is not known; the closest is Qwen3-32B/);
 });
 
-// 15 to 30 ms on an idle machine.
-it('lists the 139,583 parameters of Kimi-K2 quickly', () => {
-  const times = Array.from({ length: 8 }, () => {
-    const start = performance.now();
-    namedModel('Kimi-K2-Instruct');
-    return performance.now() - start;
-  });
-  expect(Math.min(...times)).toBeLessThan(150);
+it('lists the 139,583 parameters of Kimi-K2', () => {
+  expect(namedModel('Kimi-K2-Instruct').parameters).toHaveLength(139_583);
 });

@@ -322,22 +322,15 @@ describe('refitTensors', () => {
   });
 });
 
-it('Kimi-K2 from 2048 to 2048 ranks: patterns are few, and the work is small', () => {
+it('Kimi-K2 from 2048 to 2048 ranks: patterns are few', () => {
   const model = namedModel('Kimi-K2-Instruct');
-  const times: number[] = [];
-  for (let i = 0; i < 4; i++) {
-    const start = performance.now();
-    const refit = refitTensors({
-      model,
-      rules: builtInRules['deepseek-v3']!,
-      from: { parallelism: 'ranks=2048,pp=16,ep=128' },
-      to: { parallelism: 'ranks=2048,tp=16' },
-    });
-    times.push(performance.now() - start);
-    expect(refit.tensors).toHaveLength(139_583);
-    const destinations = new Set(refit.tensors.map(({ destination }) => destination[0]!.pattern));
-    expect(destinations.size).toBeLessThan(40);
-  }
-  // 0.1 s on an idle machine.
-  expect(Math.min(...times)).toBeLessThan(1000);
+  const refit = refitTensors({
+    model,
+    rules: builtInRules['deepseek-v3']!,
+    from: { parallelism: 'ranks=2048,pp=16,ep=128' },
+    to: { parallelism: 'ranks=2048,tp=16' },
+  });
+  expect(refit.tensors).toHaveLength(139_583);
+  const destinations = new Set(refit.tensors.map(({ destination }) => destination[0]!.pattern));
+  expect(destinations.size).toBeLessThan(40);
 });
