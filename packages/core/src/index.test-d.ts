@@ -7,6 +7,7 @@ import {
   type DeviceBuffer,
   type DType,
   type ErrorCode,
+  init,
   type Kernel,
   layout,
   localWorld,
@@ -54,6 +55,14 @@ describe('layouts', () => {
 });
 
 describe('worlds', () => {
+  it('take no option that another call takes', () => {
+    void (() => localWorld({ ranks: 2, timeoutMs: 5000 }));
+    // @ts-expect-error plans are kept by the process: createPlan({ cacheEntries })
+    void (() => localWorld({ ranks: 2, planCacheEntries: 0 }));
+    // @ts-expect-error the same in a process per rank
+    void (() => init({ planCacheEntries: 0 }));
+  });
+
   it('return what the bodies return, by rank', () => {
     expectTypeOf<World['run']>().returns.resolves.toBeArray();
     const world = {} as World;

@@ -20,6 +20,12 @@ const buffer = {} as DeviceBuffer;
 const plan = {} as TransferPlan;
 
 describe('plans and transfers', () => {
+  it('keep plans as a call says, not as a world says', () => {
+    createPlan({ tensors: [], cacheEntries: 0 });
+    // @ts-expect-error the cache is the process's, and refits have no say in it
+    void refit({ from: 'tp=1', to: 'tp=1', planCacheEntries: 0 });
+  });
+
   it('are synchronous to make and asynchronous to prepare', () => {
     expectTypeOf(
       createPlan({ tensors: [{ name: 'w', source: layout, destination: layout }] }),

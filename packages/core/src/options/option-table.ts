@@ -10,7 +10,7 @@ export type BackendChoice = 'auto' | 'embedded' | 'cuda' | 'cuda12' | 'cuda13';
 /** How ranks of a transfer exchange bytes. */
 export type TransferPathChoice = 'auto' | 'mapped' | 'sendrecv';
 
-/** The options of a world; docs/options.md describes them. */
+/** All options; docs/options.md describes them. */
 export interface Options {
   readonly backend: BackendChoice;
   readonly timeoutMs: number;
@@ -40,6 +40,8 @@ export interface OptionSpec<T> {
   readonly ranksAgree: boolean;
   /** The value is never shown: not by `doctor`, not in errors. */
   readonly secret?: true;
+  /** The option of another call that stands for it: no world takes it. */
+  readonly call?: string;
   /** One or two sentences of Markdown. */
   readonly doc: string;
 }
@@ -137,7 +139,10 @@ export const optionTable: { readonly [N in OptionName]: OptionSpec<Options[N]> }
     kind: integer(0, 65_536),
     default: 64,
     ranksAgree: false,
-    doc: 'Plans kept for reuse, the least recently used leaves first. `0` keeps none. In a call it is `cacheEntries` of `createPlan`.',
+    call: 'cacheEntries to createPlan',
+    doc:
+      'Plans that the process keeps for reuse, the least recently used leaves first. `0` keeps none. No option of a world, which has no part in ' +
+      'planning: in a call it is `createPlan({ cacheEntries })`.',
   },
   transferPath: {
     variable: 'NCCL_EXT_TRANSFER_PATH',

@@ -6,7 +6,8 @@ import { NcclExtError } from '../errors/nccl-ext-error.js';
 import { requireObject } from '../errors/require-kind.js';
 import type { Logger } from '../observe/logger.js';
 import type { Options } from '../options/option-table.js';
-import type { Environment, ExplicitOptions } from '../options/resolve-options.js';
+import type { Environment } from '../options/resolve-options.js';
+import type { WorldOptions } from '../options/world-options.js';
 import { Communicator } from '../runtime/communicator.js';
 import { unwrap } from '../runtime/unwrap.js';
 import { singleDomain } from '../topology/presets.js';
@@ -17,7 +18,7 @@ import { agreedOptions, openBackend } from './open-backend.js';
 import { smsOfRanks } from './sms-of-ranks.js';
 
 /** Options of {@link init}; those of docs/options.md besides. */
-export interface InitOptions extends ExplicitOptions {
+export interface InitOptions extends WorldOptions {
   /** As in `localWorld`. */
   readonly topology?: string | object | Topology | undefined;
   readonly logger?: Logger | undefined;

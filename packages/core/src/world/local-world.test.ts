@@ -66,6 +66,16 @@ describe('localWorld', () => {
     });
   });
 
+  it('refuses the size of the plan cache, which it could not change, and says where it goes', async () => {
+    const options = { ...embedded, ranks: 1, planCacheEntries: 0 } as Parameters<typeof localWorld>[0];
+    await expect(localWorld(options)).rejects.toMatchObject({
+      code: 'ERR_INVALID_ARGUMENT',
+      message: expect.stringContaining('planCacheEntries is no option of a world.'),
+      help: 'Pass cacheEntries to createPlan, or set NCCL_EXT_PLAN_CACHE_ENTRIES for the whole process.',
+      field: 'planCacheEntries',
+    });
+  });
+
   it('rejects with the reason of a signal that has fired', async () => {
     const reason = new Error('enough');
     await expect(localWorld({ ...embedded, ranks: 1, signal: AbortSignal.abort(reason) })).rejects.toBe(

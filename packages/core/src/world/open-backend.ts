@@ -7,15 +7,17 @@ import { type Backend, contractVersion, type LoadOptions } from '../contract/ind
 import { NcclExtError } from '../errors/nccl-ext-error.js';
 import { type Logger, openLogger } from '../observe/logger.js';
 import { type OptionName, type Options, optionNames, optionTable } from '../options/option-table.js';
-import { type Environment, type ExplicitOptions, resolveOptions } from '../options/resolve-options.js';
+import { type Environment, resolveOptions } from '../options/resolve-options.js';
+import { requireWorldOptions, type WorldOptions } from '../options/world-options.js';
 import type { AgreedFields } from '../runtime/communicator.js';
 
 /** The backend that the options ask for, and the options as resolved. */
 export async function openBackend(
-  explicit: ExplicitOptions,
+  explicit: WorldOptions,
   logger: Logger | undefined,
   env: Environment = process.env,
 ): Promise<{ readonly backend: Backend; readonly values: Options }> {
+  requireWorldOptions(explicit);
   const { values, warnings } = resolveOptions(explicit, env);
   const log = openLogger(values.logLevel, logger);
   for (const { message } of warnings) if (logger !== undefined || first(message)) log.warn(message);

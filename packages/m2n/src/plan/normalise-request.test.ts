@@ -3,7 +3,7 @@
 
 import { layout, mesh, replicate, shard, singleDomain } from '@nccl-ext/core';
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { createPlan } from './create-plan.js';
 import { patternOf } from './pattern-of-layout.js';
 import type { PlanRequest, TensorRequest } from './plan-request.js';
@@ -103,6 +103,17 @@ describe('plan cache', () => {
     createPlan(named('cached c'));
     expect(createPlan(named('cached a'))).not.toBe(first);
     expect(createPlan({ ...named('cached a'), cacheEntries: 0 })).not.toBe(createPlan(named('cached a')));
+  });
+
+  it('follows the variable of the process where the call says nothing', () => {
+    const named = (name: string) => request({ tensors: [{ ...request().tensors[0]!, name }] });
+    vi.stubEnv('NCCL_EXT_PLAN_CACHE_ENTRIES', '0');
+    try {
+      expect(createPlan(named('not kept'))).not.toBe(createPlan(named('not kept')));
+    } finally {
+      vi.unstubAllEnvs();
+    }
+    expect(createPlan(named('not kept'))).toBe(createPlan(named('not kept')));
   });
 });
 

@@ -29,6 +29,6 @@ export interface PlanRequest {
   readonly worldSize?: number;
   /** Where ranks are; it may describe more ranks than the world has. Default: one NVLink domain. */
   readonly topology?: Topology;
-  /** Plans that {@link createPlan} keeps for equal requests; 0 keeps none. Default: the option planCacheEntries, 64. */
+  /** Plans that {@link createPlan} keeps for equal requests; 0 keeps none. Default: NCCL_EXT_PLAN_CACHE_ENTRIES, else 64. */
   readonly cacheEntries?: number;
 }
