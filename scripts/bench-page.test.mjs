@@ -32,6 +32,9 @@ it('writes a column for each SM budget', () => {
     '| 1 GiB | 8 SMs | 28+4 SMs |\n|---|---|---|\n| row to row | 4.00 ms, 268 GB/s, 50 % |',
   );
   expect(text).toContain('| 8 B | 8 | 10.0 us | 20.0 us | 3.00 us |');
+  expect(tables({ ...result, rows: [row('row to row', 0, 0, 4, 0.5)] })).toContain(
+    '| 1 GiB | copy engines |',
+  );
 });
 
 it('draws a line for each reshard, by SMs, or by size where SMs are the same', () => {

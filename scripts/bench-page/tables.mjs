@@ -2,7 +2,7 @@
 // A result of `nccl-ext bench m2n` as Markdown: what it ran on, a table of reshards for each size, and one of steps.
 
 import { binaryBytesText, rateText, timeText } from '../../packages/cli/dist/output/units.js';
-import { distinct, smsOf } from './settings.mjs';
+import { columnOf, distinct, smsOf } from './settings.mjs';
 
 export function tables(result) {
   const { rows, steps } = result;
@@ -43,9 +43,8 @@ function rowTable(size, rows) {
   const own = rows.filter(({ tensorBytes }) => binaryBytesText(tensorBytes) === size);
   const settings = distinct(own, smsOf);
   const names = distinct(own, ({ name }) => name);
-  const head = settings.map((sms) => (sms === '-' ? 'time, rate, of bound' : `${sms} SMs`));
   return markdown(
-    [size, ...head],
+    [size, ...settings.map(columnOf)],
     names.map((name) => [
       name,
       ...settings.map((sms) => cellOf(own.find((row) => row.name === name && smsOf(row) === sms))),

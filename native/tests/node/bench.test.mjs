@@ -70,3 +70,22 @@ test('two GPUs, against copies between them', { skip: available < 2, timeout: 12
   // The one link carries all that is written.
   for (const { copyBytes, bytes: written } of rows) assert.equal(copyBytes, written);
 });
+
+test('kernels beside copy engines, each rank on its own GPU', {
+  skip: available < 2,
+  timeout: 120_000,
+}, async () => {
+  const { rows, steps } = await bench(2, 2, [undefined, { senders: 0, receivers: 0 }]);
+  for (const list of [rows, steps.slice(0, 2)]) {
+    assert.ok(list[0].sms.senders > 0);
+    assert.deepEqual(list[1].sms, { senders: 0, receivers: 0 });
+  }
+});
+
+test('copy engines are refused where ranks share a GPU', { timeout: 120_000 }, async () => {
+  await assert.rejects(bench(2, 1, [{ senders: 0, receivers: 0 }]), ({ code, message }) => {
+    assert.equal(code, 'ERR_UNSUPPORTED');
+    assert.match(message, /2 ranks share a GPU/);
+    return true;
+  });
+});

@@ -37,6 +37,12 @@ const rules = parseRuleSet({
   ],
 });
 
+/** Contiguous shards only. */
+const wholeRows = parseRuleSet({
+  name: 'rows',
+  rules: ['embed', 'up', 'down', 'norm'].map((match) => ({ match, cut: 'vocab' })),
+});
+
 /** Runs `body` with a world of this addon's ranks. */
 async function inWorld(ranks, body) {
   const timeoutMs = 20_000;
@@ -85,6 +91,28 @@ for (const [where, shardsOf] of Object.entries({
     }
   });
 }
+
+describe('refits by copy engines alone', () => {
+  it('move whole rows', async () => {
+    const { plan } = await planRefit({ model, rules: wholeRows, from: 'tp=2', to: 'tp=3' });
+    const result = await inWorld(plan.worldSize, (world) =>
+      runRefit(world, plan, { ...options, transferSms: 0, shards: onDevice(plan) }),
+    );
+    assert.ok(result.verified && result.moveMs > 0);
+  });
+
+  it('are refused where they cannot convert', async () => {
+    const { plan } = await planRefit({ model, rules: wholeRows, from: 'tp=2', to: 'tp=3', cast: 'f16' });
+    const run = inWorld(plan.worldSize, (world) =>
+      runRefit(world, plan, { ...options, transferSms: 0, shards: onDevice(plan) }),
+    );
+    await assert.rejects(run, ({ code, message }) => {
+      assert.equal(code, 'ERR_UNSUPPORTED');
+      assert.match(message, /copy engines/);
+      return true;
+    });
+  });
+});
 
 describe('values of the GPU', () => {
   for (const cast of [undefined, 'f16'])

@@ -434,7 +434,7 @@ describe('selftest and bench', () => {
       expect(formulaBytes % 1024).toBe(0);
       expect(ofBound).toBeGreaterThan(0);
     }
-    expect(value.step).toMatchObject({ tokens: 1, stepsPerGraph: 100 });
+    expect(value).toMatchObject({ backend: 'embedded', step: { tokens: 1, stepsPerGraph: 100 } });
   });
 
   it('measures against the copy ceiling', async () => {
@@ -449,6 +449,7 @@ describe('selftest and bench', () => {
       '1',
     ]);
     expect(code).toBe(0);
+    expect(value).toMatchObject({ backend: 'embedded' });
     const rows = value.rows as { ofBound: number; bytes: number }[];
     expect(rows).toHaveLength(4);
     for (const { ofBound, bytes } of rows) {

@@ -5,7 +5,7 @@ import type { ArgsDef } from 'citty';
 import { describe, expect, it } from 'vitest';
 import { Arguments } from './arguments.js';
 import { checkArguments } from './check-arguments.js';
-import { smsByRank, smsOf } from './sms-argument.js';
+import { byCopyEngines, smsByRank, smsOf } from './sms-argument.js';
 
 const definitions: ArgsDef = {
   checkpoint: { type: 'string', valueHint: 'PATH' },
@@ -113,11 +113,25 @@ describe('Arguments', () => {
     expect(smsOf('sms', '28', ',')).toEqual({ senders: 28, receivers: 28 });
     expect(smsOf('sms', '28,4', ',')).toEqual({ senders: 28, receivers: 4 });
     expect(smsOf('sweep', '28+4', '+')).toEqual({ senders: 28, receivers: 4 });
-    expect(smsOf('sms', '0', ',')).toEqual({ senders: 0, receivers: 0 });
+    expect(byCopyEngines(smsOf('sms', '28,4', ','))).toBe(false);
+    for (const name of ['sms', 'sweep']) expect(byCopyEngines(smsOf(name, '0', ','))).toBe(true);
     expect(smsByRank({ senders: 28, receivers: 4 }, 4)).toEqual([28, 28, 4, 4]);
-    for (const text of ['', '1025', '28,1025', '28,', '28,4,4', '-1', '1.5', 'x', '28+4'])
+    for (const text of [
+      '',
+      '1025',
+      '28,1025',
+      '28,',
+      '28,4,4',
+      '-1',
+      '1.5',
+      'x',
+      '28+4',
+      '28,0',
+      '0,4',
+      '0,0',
+    ])
       expect(() => smsOf('sms', text, ',')).toThrow(
-        `--sms is "${text}"; it must be an integer from 0 to 1024, or two of them as in 28,4.`,
+        `--sms is "${text}"; it must be 0 for copy engines, an integer from 1 to 1024, or two of these as in 28,4.`,
       );
   });
 

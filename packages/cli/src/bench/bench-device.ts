@@ -2,13 +2,14 @@
 // `bench m2n` on GPUs: against copies within the GPU where ranks share one, against copies between GPUs where they are on several.
 
 import { NcclExtError } from '@nccl-ext/core';
+import { byCopyEngines, copyEngines } from '../arguments/sms-argument.js';
 import type { Session } from '../command.js';
 import type { BenchResult, SmBudget } from './bench-result.js';
 import type { BenchWorld } from './bench-world.js';
 import type { Ceiling } from './ceiling.js';
 import { DeviceCopies } from './device-copies.js';
 import { busiestLinkBytes } from './link-bytes.js';
-import { besideEngines, deviceRows } from './m2n-rows.js';
+import { deviceRows } from './m2n-rows.js';
 import { machineFacts } from './machine.js';
 import type { RowOptions } from './measure-row.js';
 import { type Measured, measureWorld } from './measure-world.js';
@@ -23,7 +24,7 @@ const sampleBytes = 2 ** 33;
 /** GPUs keep their pace better than hosts, and time on them is dear. */
 const budgetMs = 400;
 
-/** What `--sms` says; undefined: the library's default. */
+/** What `--sms` says, copy engines included; undefined: the library's default. */
 export type SmSetting = SmBudget | undefined;
 
 export interface DeviceInput extends Pick<Session, 'signal' | 'progress'> {
@@ -73,8 +74,8 @@ async function benchSetting(
   const gpus = devices.map(({ uuid }) => uuid);
   const sides = sidesOf(gpus);
   const [from, to] = [sides.sources[0]!, sides.destinations[0]!];
-  const sms: SmBudget = { senders: devices[from]!.smBudget, receivers: devices[to]!.smBudget };
-  const engines = setting?.senders === 0 && setting.receivers === 0;
+  const engines = byCopyEngines(setting);
+  const sms = engines ? copyEngines : { senders: devices[from]!.smBudget, receivers: devices[to]!.smBudget };
   const ranksPerGpu = Math.max(...devices.map(({ ranks }) => ranks));
   if (engines) requireOwnGpus(ranksPerGpu);
   const measured = await measureWorld(world, {
@@ -83,7 +84,8 @@ async function benchSetting(
     sides,
     sizes,
     budgetMs,
-    rows: (bytes) => (engines ? besideEngines(deviceRows(sides, bytes)) : deviceRows(sides, bytes)),
+    byCopyEngines: engines,
+    rows: (bytes) => deviceRows(sides, bytes),
     executions: executionsOf,
     copyBytes: copyBytesOn(gpus),
     ceiling: (bytes) => openCeiling(world, gpus, sides, Math.min(bytes, mostCopyBytes)),
@@ -106,9 +108,9 @@ function requireOwnGpus(ranksPerGpu: number): void {
   if (ranksPerGpu === 1) return;
   throw new NcclExtError(
     'ERR_UNSUPPORTED',
-    `Here ${ranksPerGpu} ranks share a GPU; --sms 0 needs one for each.`,
+    `Here ${ranksPerGpu} ranks share a GPU; 0 SMs (copy engines) need one for each.`,
     {
-      help: 'Use --ranks with as many ranks as GPUs, or leave out --sms 0.',
+      help: 'Use --ranks with at most as many ranks as GPUs, or leave out the value 0.',
     },
   );
 }
@@ -145,5 +147,5 @@ function ceilingOn(
 }
 
 function withSetting({ rows, steps }: Measured, sms: SmBudget): Pick<Measured, 'rows' | 'steps'> {
-  return { rows: rows.map((row) => ({ sms, ...row })), steps: steps.map((step) => ({ ...step, sms })) };
+  return { rows: rows.map((row) => ({ ...row, sms })), steps: steps.map((step) => ({ ...step, sms })) };
 }

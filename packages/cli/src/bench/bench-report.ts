@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How benchmark results read: achieved against bound, and the machine that they belong to.
 
+import { byCopyEngines } from '../arguments/sms-argument.js';
 import { rounded } from '../output/rounded.js';
 import type { Style } from '../output/style.js';
 import { table } from '../output/table.js';
@@ -44,11 +45,12 @@ export function benchJson(result: BenchResult): Record<string, unknown> {
   };
 }
 
-export function benchText(result: BenchResult, style: Style): string {
+/** `backendReason`: why this backend, in words. */
+export function benchText(result: BenchResult, backendReason: string, style: Style): string {
   const { machine, ranks, backend, rows, steps, leftOut = [] } = result;
   const half = countText(ranks / 2, 'rank');
   return [
-    style.bold(`M2N, ${ranks / 2} to ${half}, ${backend} backend ${placeText(result)}`),
+    style.bold(`M2N, ${ranks / 2} to ${half}, ${backend} backend (${backendReason}) ${placeText(result)}`),
     `${machine.cpu}, ${countText(machine.cores, 'core')}, Node.js ${machine.node}, ${machine.system}, ${machine.date}`,
     '',
     ceilingText(result.ceiling, style),
@@ -56,7 +58,7 @@ export function benchText(result: BenchResult, style: Style): string {
     rowTable(rows, style),
     ...leftOut.map((row) => `Left out: ${row}`),
     stepTable(steps, style),
-    style.dim(methodText(rows)),
+    style.dim(methodText(result)),
     '',
   ].join('\n');
 }
@@ -108,7 +110,7 @@ function stepTable(steps: readonly StepRow[], style: Style): string {
   return table([head.map(style.dim), ...body], { right: [1, 2, 3, 4, 5] });
 }
 
-function methodText(rows: readonly M2nRow[]): string {
+function methodText({ rows, steps }: Pick<BenchResult, 'rows' | 'steps'>): string {
   const counts = [...new Set(rows.map(({ executions }) => executions))].join(' or ');
   const sample =
     counts === '1'
@@ -116,6 +118,9 @@ function methodText(rows: readonly M2nRow[]): string {
       : `A sample is ${counts} executions back to back (alone: one)`;
   return [
     `Medians. ${sample}, and ends when the slowest rank is done.`,
+    ...([...rows, ...steps].some(({ sms }) => byCopyEngines(sms))
+      ? ['With 0 SMs copy engines alone move the bytes.']
+      : []),
     `Bounds come from plain copies in turns with each row. Steps are ${stepsPerGraph} in a graph, or enqueued one by one. Inputs are random.`,
   ].join('\n');
 }

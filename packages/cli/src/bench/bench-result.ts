@@ -15,7 +15,7 @@ export interface CopyCeiling {
   readonly nominalGigabytesPerSecond?: number;
 }
 
-/** SMs that a rank may use. */
+/** SMs that a rank may use; both are 0 where copy engines moved the bytes. */
 export interface SmBudget {
   readonly senders: number;
   readonly receivers: number;

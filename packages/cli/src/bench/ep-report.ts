@@ -13,6 +13,7 @@ import { stepsPerGraph } from './measure-step.js';
 
 export interface EpBenchResult {
   readonly machine: MachineFacts;
+  readonly backend: string;
   readonly workers: number;
   readonly sizes: Omit<EpSizes, 'layout' | 'tokens'>;
   readonly ceiling: CopyCeiling;
@@ -24,6 +25,7 @@ export interface EpBenchResult {
 /** Times are milliseconds. `gigabytesPerSecond` is that of the formula, as other benchmarks print it. */
 export function epBenchJson({
   machine,
+  backend,
   workers,
   sizes,
   ceiling,
@@ -33,7 +35,7 @@ export function epBenchJson({
   return {
     ok: true,
     machine,
-    backend: 'embedded',
+    backend,
     workers,
     ...sizes,
     ceiling: rounded(ceiling),
@@ -63,8 +65,10 @@ export function epBenchJson({
   };
 }
 
+/** `backendReason`: why this backend, in words. */
 export function epBenchText(
-  { machine, workers, sizes, ceiling, rows, step }: EpBenchResult,
+  { machine, backend, workers, sizes, ceiling, rows, step }: EpBenchResult,
+  backendReason: string,
   style: Style,
 ): string {
   const { ranks, experts, topK, hidden, dtype } = sizes;
@@ -93,7 +97,9 @@ export function epBenchText(
     String(row.samples),
   ]);
   return [
-    style.bold(`EP, ${countText(ranks, 'rank')}, embedded backend with ${countText(workers, 'thread')}`),
+    style.bold(
+      `EP, ${countText(ranks, 'rank')}, ${backend} backend (${backendReason}) with ${countText(workers, 'thread')}`,
+    ),
     `${countText(experts, 'expert')}, top-${topK}, rows of ${hidden} ${dtype}, uniform routing`,
     `${machine.cpu}, ${countText(machine.cores, 'core')}, Node.js ${machine.node}, ${machine.system}, ${machine.date}`,
     '',

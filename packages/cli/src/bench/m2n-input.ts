@@ -4,8 +4,9 @@
 import { type Launch, probeBackend, readLauncher } from '@nccl-ext/core';
 import type { ArgsDef } from 'citty';
 import { type Arguments, wrongValue } from '../arguments/arguments.js';
-import { readBackendInput, requireGpuFor } from '../arguments/backend-arguments.js';
-import { smsByRank, smsOf } from '../arguments/sms-argument.js';
+import { backendArguments, readBackendInput, requireGpuFor } from '../arguments/backend-arguments.js';
+import { pathArgument, readPath } from '../arguments/path-argument.js';
+import { byCopyEngines, type SmShares, smsArgument, smsByRank, smsOf } from '../arguments/sms-argument.js';
 import type { Session } from '../command.js';
 import type { DeviceInput, SmSetting } from './bench-device.js';
 import type { HostInput } from './bench-host.js';
@@ -16,6 +17,8 @@ const hostBytes = 256 * 2 ** 20;
 const deviceBytes = 2 ** 30;
 /** Of the embedded backend, and of one GPU. */
 const sharedRanks = 8;
+/** Stands for no `--sms` in a list of several. */
+const defaultShare = 'default';
 
 export const m2nArguments: ArgsDef = {
   ranks: {
@@ -29,47 +32,38 @@ export const m2nArguments: ArgsDef = {
     valueHint: 'LIST',
     description: 'Bytes of the tensor, several with commas; default 256MiB, on GPUs 1GiB',
   },
-  backend: {
-    type: 'string',
-    valueHint: 'NAME',
-    description: 'embedded (the default), cuda, cuda12 or cuda13',
-  },
-  sms: {
-    type: 'string',
-    valueHint: 'N[,N]',
-    description:
-      'SMs of a GPU that each rank may use, or each sender and each receiver; 0: the default share, with copy engines beside it',
-  },
+  ...backendArguments,
+  sms: smsArgument,
   sweep: {
     type: 'string',
     valueHint: 'LIST',
-    description: 'Several values of --sms to compare, as in 8,16,28+4',
+    description: `Several values of --sms to compare, as in 8,16,28+4 or ${defaultShare},0`,
   },
-  workers: {
-    type: 'string',
-    valueHint: 'N',
-    description: 'Threads; default one per core, at most one per rank',
-  },
+  path: pathArgument,
   save: { type: 'string', valueHint: 'FILE.json', description: 'Write what --json prints to a file too' },
 };
 
 /** What to measure, and whether this process reports it. */
-export type M2nInput = { readonly reports: boolean; readonly save: string | undefined } & (
+export type M2nInput = {
+  readonly reports: boolean;
+  readonly save: string | undefined;
+  readonly backendReason: string;
+} & (
   | ({ readonly kind: 'host' } & Omit<HostInput, 'signal' | 'progress'>)
   | ({ readonly kind: 'device' } & Omit<DeviceInput, 'signal' | 'progress'>)
 );
 
 export async function readM2nInput({ arguments: args, env, signal }: Session): Promise<M2nInput> {
-  const asked = args.oneOf('backend', ['embedded', 'cuda', 'cuda12', 'cuda13']) ?? 'embedded';
   const launch = launchOf(env);
   const settings = readSettings(args, launch);
-  const sizes = readSizes(args) ?? [asked === 'embedded' ? hostBytes : deviceBytes];
+  const asked = readSizes(args);
   const ranks = readRanks(args, launch);
-  requireGpuFor(args, ['sms', 'sweep'], asked);
-  const { backend } = readBackendInput(args, asked === 'embedded' ? {} : env);
-  const common = { sizes, save: args.text('save'), reports: (launch?.rank ?? 0) === 0 };
-  if (asked === 'embedded') {
-    const workers = args.libraryNumber('workers', 'workers') ?? 0;
+  const transferPath = readPath(args);
+  const { backend, backendReason, workers, timeoutMs } = readBackendInput(args, env);
+  requireGpuFor(args, ['sms', 'sweep', 'path'], backend);
+  const sizes = asked ?? [backend === 'embedded' ? hostBytes : deviceBytes];
+  const common = { sizes, backendReason, save: args.text('save'), reports: (launch?.rank ?? 0) === 0 };
+  if (backend === 'embedded') {
     return {
       ...common,
       kind: 'host',
@@ -77,16 +71,17 @@ export async function readM2nInput({ arguments: args, env, signal }: Session): P
       workers,
       open: (count, threads) =>
         launch === undefined
-          ? openLocal({ ranks: count, workers: threads, backend, signal })
-          : openLaunched({ backend, env }),
+          ? openLocal({ ranks: count, workers: threads, backend, timeoutMs, signal })
+          : openLaunched({ backend, env, timeoutMs }),
     };
   }
+  const world = { backend, timeoutMs, transferPath };
   if (launch !== undefined)
     return {
       ...common,
       kind: 'device',
       settings,
-      open: (sms) => openLaunched({ backend, env, ...(sms === undefined ? {} : { sms: sms.senders }) }),
+      open: (setting) => openLaunched({ ...world, env, sms: sharesOf(setting)?.senders }),
     };
   const gpus = (await probeBackend(backend)).probe?.devices.length ?? 1;
   const devices = spreadRanks(ranks ?? (gpus > 1 ? evenRanks(gpus) : sharedRanks), gpus);
@@ -94,11 +89,17 @@ export async function readM2nInput({ arguments: args, env, signal }: Session): P
     ...common,
     kind: 'device',
     settings,
-    open: (sms) => {
-      const shares = sms === undefined ? {} : { sms: smsByRank(sms, devices.length) };
-      return openLocal({ ranks: devices.length, devices, backend, signal, ...shares });
+    open: (setting) => {
+      const shares = sharesOf(setting);
+      const sms = shares && smsByRank(shares, devices.length);
+      return openLocal({ ...world, ranks: devices.length, devices, sms, signal });
     },
   };
+}
+
+/** What a world is told; undefined: ranks have what the environment says, else their default shares. */
+function sharesOf(setting: SmSetting): SmShares | undefined {
+  return byCopyEngines(setting) ? undefined : setting;
 }
 
 /** Undefined when this process is on its own: a launcher that started one process started no world. */
@@ -127,7 +128,9 @@ function readSizes(args: Arguments): number[] | undefined {
 
 function readSettings(args: Arguments, launch: Launch | undefined): SmSetting[] {
   const alone = args.text('sms');
-  const sweep = args.list('sweep')?.map((text) => smsOf('sweep', text, '+'));
+  const sweep = args
+    .list('sweep')
+    ?.map((text) => (text === defaultShare ? undefined : smsOf('sweep', text, '+')));
   const settings = sweep ?? [alone === undefined ? undefined : smsOf('sms', alone, ',')];
   if (sweep !== undefined && alone !== undefined) args.exactlyOne(['sms', 'sweep']);
   if (launch === undefined) return settings;

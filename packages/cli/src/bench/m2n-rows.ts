@@ -9,8 +9,6 @@ export interface BenchRow {
   readonly name: string;
   readonly source: Layout;
   readonly destination: Layout;
-  /** Who moves it; absent: whom the library chooses. */
-  readonly by?: 'kernels' | 'copy engines';
 }
 
 /** Bytes of the runs that a kernel or a copy loop finds short. */
@@ -62,12 +60,6 @@ export function deviceRows(sides: Sides, bytes: number): BenchRow[] {
     ...(columns === undefined ? [] : [sharded(columns.name, sides, matrix, 0, 1)]),
     ...others,
   ];
-}
-
-/** Each row twice: by kernels, and by copy engines alone. */
-export function besideEngines(rows: readonly BenchRow[]): BenchRow[] {
-  const movers = ['kernels', 'copy engines'] as const;
-  return rows.flatMap((row) => movers.map((by) => ({ ...row, name: `${row.name}, ${by}`, by })));
 }
 
 /** One small step: `bytes` bytes, row to row. */

@@ -6,7 +6,7 @@ import type { Ceiling } from './ceiling.js';
 import type { BenchRow } from './m2n-rows.js';
 import { median, repeatTimed } from './samples.js';
 import { timeAll } from './time-all.js';
-import { type TransferRank, withTransfer } from './with-transfer.js';
+import { type TransferOptions, type TransferRank, withTransfer } from './with-transfer.js';
 
 /** A time per execution, in milliseconds, and what one execution does. */
 export interface RowTime {
@@ -32,7 +32,7 @@ export interface M2nTime extends PairedTime {
   readonly aloneMs: number;
 }
 
-export interface RowOptions {
+export interface RowOptions extends TransferOptions {
   /** In a sample. */
   readonly executions: number;
   readonly ceiling: Ceiling;
@@ -51,9 +51,9 @@ export interface RowOptions {
 export async function measureRow(
   world: BenchWorld,
   row: BenchRow,
-  { executions, ceiling, copyBytes, budgetMs, signal }: RowOptions,
+  { executions, ceiling, copyBytes, budgetMs, signal, sms }: RowOptions,
 ): Promise<M2nTime> {
-  return withTransfer(world, row, async (ranks, plan) => {
+  return withTransfer(world, row, { sms }, async (ranks, plan) => {
     const execute = async (count: number): Promise<number> => {
       const ms = await timeAll(ranks, ({ transfer, stream }: TransferRank) => {
         for (let i = 0; i < count; i++) transfer.enqueue(stream);

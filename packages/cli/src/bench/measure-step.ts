@@ -5,7 +5,7 @@ import type { BenchWorld } from './bench-world.js';
 import type { BenchRow } from './m2n-rows.js';
 import { median, repeatTimed } from './samples.js';
 import { timeAll } from './time-all.js';
-import { type TransferRank, withTransfer } from './with-transfer.js';
+import { type TransferOptions, type TransferRank, withTransfer } from './with-transfer.js';
 
 /** Steps of a captured graph, and of the loop beside it. */
 export const stepsPerGraph = 100;
@@ -24,14 +24,19 @@ export interface StepTime {
   readonly samples: number;
 }
 
+export interface StepOptions extends TransferOptions {
+  /** Of a step's sampling, in milliseconds. */
+  readonly budgetMs?: number | undefined;
+  readonly signal: AbortSignal;
+}
+
 /** Collective. */
 export async function measureStep(
   world: BenchWorld,
   row: BenchRow,
-  signal: AbortSignal,
-  budgetMs?: number,
+  { signal, budgetMs, sms }: StepOptions,
 ): Promise<StepTime> {
-  return withTransfer(world, row, async (ranks) => {
+  return withTransfer(world, row, { sms }, async (ranks) => {
     const enqueueSteps = ({ transfer, stream }: TransferRank): void => {
       for (let step = 0; step < stepsPerGraph; step++) transfer.enqueue(stream);
     };

@@ -3,6 +3,7 @@
 
 import { localWorld } from '@nccl-ext/core';
 import { expect, it } from 'vitest';
+import { copyEngines } from '../arguments/sms-argument.js';
 import { ProgressLine } from '../output/progress-line.js';
 import { styleFor } from '../output/style.js';
 import { benchJson, benchText } from './bench-report.js';
@@ -67,11 +68,18 @@ it('gathers times of all processes, and prints each row against its bound', asyn
       rows: rows.map((row) => ({ ...row, sms })),
       steps: steps.map((step) => ({ ...step, sms })),
     };
-    const text = benchText(result, styleFor({}, {}));
-    expect(text).toContain('on 2 x GPU, 2 ranks each, a process per rank');
+    const text = benchText(result, 'cuda13 was asked for', styleFor({}, {}));
+    expect(text).toContain(
+      'cuda13 backend (cuda13 was asked for) on 2 x GPU, 2 ranks each, a process per rank',
+    );
     expect(text).toContain('(nominal 450 GB/s)');
     expect(text).toMatch(/row to row +256 KiB +28\+4 /);
     expect(text).toContain('A sample is 3 executions back to back');
+    expect(text).not.toContain('copy engines');
+    const engines = { ...result, rows: rows.map((row) => ({ ...row, sms: copyEngines })), steps: [] };
+    const enginesText = benchText(engines, '', styleFor({}, {}));
+    expect(enginesText).toMatch(/row to row +256 KiB +0 /);
+    expect(enginesText).toContain('With 0 SMs copy engines alone move the bytes.');
     const json = JSON.parse(JSON.stringify(benchJson(result))) as { rows: object[]; steps: object[] };
     expect(json.rows[0]).toMatchObject({ name: 'row to row', boundMs: 0.25, executions: 3, sms });
     expect(json.steps[1]).toMatchObject({ bytes: 8, sms });

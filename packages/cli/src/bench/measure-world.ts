@@ -22,6 +22,8 @@ export interface Measures extends Pick<Session, 'signal' | 'progress'>, Pick<Row
   readonly sizes: readonly number[];
   /** Of a row's sampling, in milliseconds. */
   readonly budgetMs?: number;
+  /** By copy engines alone; what they cannot do is left out. */
+  readonly byCopyEngines?: boolean;
   rows(bytes: number): readonly BenchRow[];
   /** In a sample. */
   executions(bytes: number): number;
@@ -38,7 +40,8 @@ export interface Measured {
 
 /** Collective. */
 export async function measureWorld(world: BenchWorld, measures: Measures): Promise<Measured> {
-  const { sides, sizes, copyBytes, budgetMs, signal, progress } = measures;
+  const { sides, sizes, copyBytes, budgetMs, byCopyEngines = false, signal, progress } = measures;
+  const sms = byCopyEngines ? 0 : undefined;
   let first: CopyCeiling | undefined;
   const rows: M2nRow[] = [];
   const leftOut: string[] = [];
@@ -50,15 +53,14 @@ export async function measureWorld(world: BenchWorld, measures: Measures): Promi
       for (const row of measures.rows(size)) {
         progress.say(`${row.name}, ${binaryBytesText(size)}`);
         const executions = measures.executions(size);
-        const options = { executions, ceiling, copyBytes, signal };
+        const options = { executions, ceiling, copyBytes, signal, sms };
         const measured = measureRow(world, row, budgetMs === undefined ? options : { ...options, budgetMs });
         // Refused on every rank, when nothing has moved.
         const time = await measured.catch((error: unknown) => {
-          if (row.by !== 'copy engines' || !NcclExtError.is(error, 'ERR_UNSUPPORTED')) throw error;
-          leftOut.push(`${row.name}: ${error.message.split('\n')[0]}`);
+          if (!byCopyEngines || !NcclExtError.is(error, 'ERR_UNSUPPORTED')) throw error;
+          leftOut.push(`${row.name} by copy engines: ${error.message.split('\n')[0]}`);
         });
-        const sms = row.by === 'copy engines' ? { sms: { senders: 0, receivers: 0 } } : {};
-        if (time) rows.push({ ...time, ...sms, name: row.name, tensorBytes: row.source.bytes });
+        if (time) rows.push({ ...time, name: row.name, tensorBytes: row.source.bytes });
       }
     } finally {
       await ceiling.dispose();
@@ -67,7 +69,7 @@ export async function measureWorld(world: BenchWorld, measures: Measures): Promi
   progress.say('small steps');
   const steps: StepRow[] = [];
   for (const bytes of stepBytes)
-    steps.push(await measureStep(world, stepRow(sides, bytes), signal, budgetMs));
+    steps.push(await measureStep(world, stepRow(sides, bytes), { signal, budgetMs, sms }));
   return { ceiling: first!, rows, steps, ...(leftOut.length === 0 ? {} : { leftOut }) };
 }
 

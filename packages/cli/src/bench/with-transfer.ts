@@ -2,7 +2,13 @@
 // A reshard made ready to be measured: its plan, memory with random input, a prepared transfer and a clock on each rank.
 
 import type { Communicator, DeviceBuffer, Layout } from '@nccl-ext/core';
-import { createPlan, prepareTransfer, type Transfer, type TransferPlan } from '@nccl-ext/m2n';
+import {
+  createPlan,
+  type PrepareOptions,
+  prepareTransfer,
+  type Transfer,
+  type TransferPlan,
+} from '@nccl-ext/m2n';
 import type { BenchWorld } from './bench-world.js';
 import { openTimed, type TimedRank } from './device-clock.js';
 import type { BenchRow } from './m2n-rows.js';
@@ -12,10 +18,14 @@ export interface TransferRank extends TimedRank {
   readonly transfer: Transfer;
 }
 
+/** What a transfer is prepared with. */
+export type TransferOptions = Pick<PrepareOptions, 'sms'>;
+
 /** `body` gets the ranks of this process; all that was made for it is disposed when it ends. Collective. */
 export async function withTransfer<T>(
   world: BenchWorld,
-  { name, source, destination, by }: BenchRow,
+  { name, source, destination }: BenchRow,
+  { sms }: TransferOptions,
   body: (ranks: readonly TransferRank[], plan: TransferPlan) => Promise<T>,
 ): Promise<T> {
   const plan = createPlan({ worldSize: world.size, tensors: [{ name, source, destination }] });
@@ -31,7 +41,6 @@ export async function withTransfer<T>(
       if (input !== undefined) await uploadRandom(timed.stream, input);
       // Before the memory that they use.
       owned.unshift(...prepared);
-      const sms = by === undefined ? undefined : by === 'kernels' ? communicator.device.smBudget : 0;
       const transfer = await prepareTransfer(communicator, plan, { sources, destinations, sms });
       owned.unshift(transfer);
       return { ...timed, transfer };

@@ -6,7 +6,9 @@ import { localWorld, NcclExtError } from '@nccl-ext/core';
 import { type EpLayout, epLayouts } from '@nccl-ext/core/contract';
 import { epMemory } from '@nccl-ext/ep';
 import { type Arguments, wrongValue } from '../arguments/arguments.js';
+import { backendArguments } from '../arguments/backend-arguments.js';
 import { CopyThreads } from '../bench/copy-ceiling.js';
+import { readEpBackend } from '../bench/ep-backend.js';
 import { type EpBenchResult, epBenchJson, epBenchText } from '../bench/ep-report.js';
 import { type EpSizes, epWork } from '../bench/ep-work.js';
 import { machineFacts } from '../bench/machine.js';
@@ -38,10 +40,12 @@ export const benchEpCommand: Command = defineLeaf({
       valueHint: 'NAMES',
       description: `Some of ${epLayouts.join(', ')}, with commas; default ${defaultLayouts.join(',')}`,
     },
-    workers: {
+    ...backendArguments,
+    backend: {
       type: 'string',
-      valueHint: 'N',
-      description: 'Threads; default one per core, at most one per rank',
+      valueHint: 'NAME',
+      description:
+        'auto (the default) or embedded: no GPU backend has expert parallelism yet, so cuda, cuda12 and cuda13 are refused',
     },
   },
   examples: [
@@ -54,12 +58,12 @@ export const benchEpCommand: Command = defineLeaf({
   run: runBench,
 });
 
-async function runBench({ arguments: args, signal, progress }: Session): Promise<Outcome> {
+async function runBench({ arguments: args, env, signal, progress }: Session): Promise<Outcome> {
   const sizes = readSizes(args);
   const layouts = readLayouts(args);
   const tokens = args.integer('tokens', 1, 2 ** 16);
-  const asked = args.libraryNumber('workers', 'workers') ?? 0;
-  const workers = asked === 0 ? Math.min(availableParallelism(), sizes.ranks) : asked;
+  const { backend, backendReason, timeoutMs, ...threadsAsked } = readEpBackend(args, env);
+  const workers = threadsAsked.workers || Math.min(availableParallelism(), sizes.ranks);
   const works = layouts.map((layout): EpSizes => {
     const lowLatency = layout === 'expert-major' || layout === 'rank-major';
     return {
@@ -80,7 +84,7 @@ async function runBench({ arguments: args, signal, progress }: Session): Promise
       bytes: threads.bytes,
       how: threads.how,
     };
-    const world = await localWorld({ ranks: sizes.ranks, workers, backend: 'embedded', signal });
+    const world = await localWorld({ ranks: sizes.ranks, workers, backend, timeoutMs, signal });
     try {
       const rows: EpRow[] = [];
       for (const work of works) {
@@ -90,8 +94,13 @@ async function runBench({ arguments: args, signal, progress }: Session): Promise
       progress.say('single tokens');
       const single = epWork({ ...sizes, layout: 'expert-major', tokens: 1 });
       const step = layouts.includes('expert-major') ? await measureEpStep(world, single, signal) : undefined;
-      const result: EpBenchResult = { machine: machineFacts(), workers, sizes, ceiling, rows, step };
-      return { ok: true, json: epBenchJson(result), text: (style) => epBenchText(result, style) };
+      const machine = machineFacts();
+      const result: EpBenchResult = { machine, backend, workers, sizes, ceiling, rows, step };
+      return {
+        ok: true,
+        json: epBenchJson(result),
+        text: (style) => epBenchText(result, backendReason, style),
+      };
     } finally {
       await world.dispose();
     }

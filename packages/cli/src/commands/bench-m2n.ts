@@ -13,10 +13,10 @@ export const benchM2nCommand: Command = defineLeaf({
   usage: ['[options]'],
   args: m2nArguments,
   examples: [
-    { what: 'Reshards of 256 MiB between 4 and 4 ranks', line: 'nccl-ext bench m2n' },
+    { what: 'On the GPUs here, or without a GPU backend by threads', line: 'nccl-ext bench m2n' },
     {
       what: 'One thread, a small tensor, for a script',
-      line: 'nccl-ext bench m2n --workers 1 --bytes 64MiB --json',
+      line: 'nccl-ext bench m2n --backend embedded --workers 1 --bytes 64MiB --json',
     },
     {
       what: 'Several SM budgets and sizes on the GPUs here',
@@ -26,7 +26,7 @@ export const benchM2nCommand: Command = defineLeaf({
       what: 'Ranks that send have 28 SMs, the others 4',
       line: 'nccl-ext bench m2n --backend cuda --sms 28,4',
     },
-    { what: 'Copy engines beside kernels', line: 'nccl-ext bench m2n --backend cuda --sms 0' },
+    { what: 'Kernels beside copy engines', line: 'nccl-ext bench m2n --backend cuda --sweep default,0' },
     { what: 'A process per GPU', line: 'nccl-ext run -n 8 nccl-ext bench m2n --backend cuda' },
   ],
   run: runBench,
@@ -41,7 +41,7 @@ async function runBench(session: Session): Promise<Outcome> {
   if (!input.reports) return { ok: true, json: undefined, text: () => '' };
   const json = benchJson(result);
   if (save !== undefined) await writeWhole(save, `${JSON.stringify(json, undefined, 2)}\n`, signal);
-  return { ok: true, json, text: (style) => benchText(result, style) };
+  return { ok: true, json, text: (style) => benchText(result, input.backendReason, style) };
 }
 
 function measure(

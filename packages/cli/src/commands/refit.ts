@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // `nccl-ext refit`: moves the parameters of a model from one layout to another, all ranks in this process.
 
-import { refit, refitReport } from '@nccl-ext/m2n';
+import { type RefitRequest, refit, refitReport } from '@nccl-ext/m2n';
+import type { Arguments } from '../arguments/arguments.js';
 import { backendArguments, readBackendInput, requireGpuFor } from '../arguments/backend-arguments.js';
 import { modelArguments, modelFiles, modelUsage, readModelInput } from '../arguments/model-arguments.js';
-import { smsOf } from '../arguments/sms-argument.js';
+import { pathArgument, readPath } from '../arguments/path-argument.js';
+import { byCopyEngines, smsArgument, smsOf } from '../arguments/sms-argument.js';
 import { type Command, defineLeaf, type Outcome, type Session } from '../command.js';
 import { requireOutput, writeWhole } from '../output/write-file.js';
 import { refitJson } from '../refit/refit-json.js';
@@ -29,14 +31,10 @@ export const refitCommand: Command = defineLeaf({
       type: 'string',
       valueHint: 'N',
       description:
-        'Publish the weights N times, as a trainer does at every step; times are medians, and the first',
+        'Publish the weights N times, as a trainer does at every step; times are medians, and the first; default 1',
     },
-    sms: {
-      type: 'string',
-      valueHint: 'N[,N]',
-      description:
-        'SMs of a GPU that each rank may use, or of sources and destinations, as in 28,4; 0: the default share',
-    },
+    sms: smsArgument,
+    path: pathArgument,
     'from-gpus': {
       type: 'string',
       valueHint: 'LIST',
@@ -81,17 +79,15 @@ async function runRefit(session: Session): Promise<Outcome> {
   if (report !== undefined)
     await requireOutput({ option: 'report', path: report, extension: '.html', inputs: modelFiles(args) });
   const { backendReason, ...backend } = readBackendInput(args, env);
-  const asked = args.text('sms');
-  const sms = asked === undefined ? undefined : smsOf('sms', asked, ',');
   const run = {
     repeat: args.integer('repeat', 1, 1000),
     sourceDevices: args.indices('from-gpus'),
     destinationDevices: args.indices('to-gpus'),
-    sourceSms: sms?.senders,
-    destinationSms: sms?.receivers,
+    transferPath: readPath(args),
+    ...readSms(args),
   };
   args.bothOrNone(['from-gpus', 'to-gpus']);
-  requireGpuFor(args, ['sms', 'from-gpus', 'to-gpus'], backend.backend);
+  requireGpuFor(args, ['sms', 'path', 'from-gpus', 'to-gpus'], backend.backend);
   const input = await readModelInput(args);
   try {
     const result = await refit({
@@ -113,4 +109,13 @@ async function runRefit(session: Session): Promise<Outcome> {
   } finally {
     await input.dispose();
   }
+}
+
+/** Copy engines are chosen when a transfer is prepared; SMs are a rank's. */
+function readSms(args: Arguments): Pick<RefitRequest, 'sourceSms' | 'destinationSms' | 'transferSms'> {
+  const asked = args.text('sms');
+  if (asked === undefined) return {};
+  const shares = smsOf('sms', asked, ',');
+  if (byCopyEngines(shares)) return { transferSms: 0 };
+  return { sourceSms: shares.senders, destinationSms: shares.receivers };
 }

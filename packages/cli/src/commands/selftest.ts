@@ -4,6 +4,7 @@
 import { runCases, selectCases } from '@nccl-ext/conformance';
 import { localWorld, NcclExtError } from '@nccl-ext/core';
 import { backendArguments, readBackendInput, requireGpuFor } from '../arguments/backend-arguments.js';
+import { pathArgument, readPath } from '../arguments/path-argument.js';
 import { type Command, defineLeaf, type Outcome, type Session } from '../command.js';
 import { joinProcesses } from '../selftest/selftest-processes.js';
 import { selftestJson, selftestText } from '../selftest/selftest-report.js';
@@ -27,15 +28,12 @@ export const selftestCommand: Command = defineLeaf({
     sms: {
       type: 'string',
       valueHint: 'N',
-      description: 'SMs of a GPU for each reshard; 0: by copy engines alone, what they cannot do is skipped',
+      description:
+        'SMs of a GPU for each reshard; 0: copy engines alone move the bytes, what they cannot do is skipped; default the share of a rank',
     },
     backend: backendArguments.backend!,
     workers: backendArguments.workers!,
-    path: {
-      type: 'string',
-      valueHint: 'NAME',
-      description: 'How transfers on GPUs move bytes: auto, mapped or sendrecv; default auto',
-    },
+    path: pathArgument,
   },
   examples: [
     { what: 'Everything that is quick', line: 'nccl-ext selftest' },
@@ -57,10 +55,10 @@ export const selftestCommand: Command = defineLeaf({
 
 async function runSelftest({ arguments: args, env, signal, progress }: Session): Promise<Outcome> {
   const input = readBackendInput(args, env);
-  const { backend, workers } = input;
+  const { backend, backendReason, workers } = input;
   const group = args.list('group');
   const filter = args.text('filter')?.split('|');
-  const transferPath = args.oneOf('path', ['auto', 'mapped', 'sendrecv']);
+  const transferPath = readPath(args);
   const most = args.integer('ranks', 1, 1024);
   const sms = args.integer('sms', 0, 1024);
   requireGpuFor(args, ['sms', 'path'], backend);
@@ -82,11 +80,12 @@ async function runSelftest({ arguments: args, env, signal, progress }: Session):
     });
     signal.throwIfAborted();
     // All processes found the same. Rank 0 says it: one that failed before would have it ended.
+    const where = { backend, backendReason, processes: processes?.size };
     const silent = processes !== undefined && processes.rank > 0;
     return {
       ok: summary.failed === 0 || silent,
-      json: silent ? undefined : selftestJson(summary, backend, processes?.size),
-      text: (style) => (silent ? '' : selftestText(summary, backend, style, processes?.size)),
+      json: silent ? undefined : selftestJson(summary, where),
+      text: (style) => (silent ? '' : selftestText(summary, where, style)),
     };
   } finally {
     await processes?.leave();

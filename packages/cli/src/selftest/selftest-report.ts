@@ -7,18 +7,29 @@ import type { Style } from '../output/style.js';
 import { table } from '../output/table.js';
 import { countText, timeText } from '../output/units.js';
 
-/** `processes`: how many ran the cases together, where a launcher started them. */
+/** Where cases ran. */
+export interface SelftestPlace {
+  readonly backend: string;
+  /** Why this one, in words. */
+  readonly backendReason: string;
+  /** How many ran the cases together, where a launcher started them. */
+  readonly processes: number | undefined;
+}
+
 export function selftestJson(
   summary: RunSummary,
-  backend: string,
-  processes?: number,
+  { backend, processes }: SelftestPlace,
 ): Record<string, unknown> {
   const { passed, failed, skipped, cases } = summary;
   const where = { backend, ...(processes === undefined ? {} : { processes }) };
   return { ok: failed === 0, ...where, passed, failed, skipped, cases: cases.map((one) => rounded(one)) };
 }
 
-export function selftestText(summary: RunSummary, backend: string, style: Style, processes?: number): string {
+export function selftestText(
+  summary: RunSummary,
+  { backend, backendReason, processes }: SelftestPlace,
+  style: Style,
+): string {
   const groups = [...new Set(summary.cases.map(({ group }) => group))];
   const head = ['group', 'passed', 'failed', 'skipped', 'time'].map(style.dim);
   const rows = groups.map((group) => {
@@ -42,7 +53,7 @@ export function selftestText(summary: RunSummary, backend: string, style: Style,
   return [
     table([head, ...rows], { right: [1, 2, 3, 4] }),
     ...details,
-    `${verdict(summary, style)} on the ${backend} backend${processes === undefined ? '' : `, ${processes} processes`}\n`,
+    `${verdict(summary, style)} on the ${backend} backend (${backendReason})${processes === undefined ? '' : `, ${processes} processes`}\n`,
   ].join('\n');
 }
 

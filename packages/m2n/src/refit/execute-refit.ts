@@ -15,7 +15,7 @@ import type { ValueSource } from './values.js';
 
 export interface ExecuteRefitOptions
   extends Omit<LocalWorldOptions, 'ranks'>,
-    Pick<RunRefitOptions, 'verify' | 'check' | 'repeat' | 'version'> {
+    Pick<RunRefitOptions, 'verify' | 'check' | 'repeat' | 'version' | 'transferSms'> {
   readonly tensors: readonly TensorRequest[];
   readonly worldSize: number;
   readonly values: ValueSource;
@@ -29,8 +29,8 @@ export interface ExecuteRefitOptions
  * is reported only when every rank has it.
  */
 export async function executeRefit(options: ExecuteRefitOptions): Promise<RefitResult> {
-  const { tensors, worldSize, values, verify, check, repeat, version, onProgress, signal, ...worldOptions } =
-    options;
+  const { tensors, worldSize, values, onProgress, signal, ...others } = options;
+  const { verify, check, repeat, version, transferSms, ...worldOptions } = others;
   signal?.throwIfAborted();
   const meter = new ProgressMeter(onProgress);
   meter.begin('plan', 0);
@@ -43,7 +43,7 @@ export async function executeRefit(options: ExecuteRefitOptions): Promise<RefitR
   signal?.addEventListener('abort', abort);
   try {
     const shards = shardValues(world, plan, values);
-    const run = { shards, verify, check, repeat, version, meter, signal };
+    const run = { shards, verify, check, repeat, version, transferSms, meter, signal };
     return { ...(await runRefit(world, plan, run)), planMs: planned.ms };
   } catch (error) {
     signal?.throwIfAborted();

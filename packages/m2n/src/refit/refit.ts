@@ -29,6 +29,8 @@ export interface RefitRequest extends RefitSides, SidePlacement, Omit<LocalWorld
   readonly check?: boolean | undefined;
   /** Publish this often, 1 to 1000, as a trainer does that refits at every step: a first refit has costs of its own. Default 1. */
   readonly repeat?: number | undefined;
+  /** SMs of each transfer, as `sms` of `prepareTransfer`: 0 for copy engines alone. Default: kernels on what a rank has. */
+  readonly transferSms?: number | undefined;
   /** The version that ranks serve afterwards, each repeat a later one; default 1. */
   readonly version?: number | string | undefined;
   readonly onProgress?: ((progress: RefitProgress) => void) | undefined;
@@ -71,6 +73,7 @@ export async function refit(request: RefitRequest): Promise<RefitResult> {
     destinationDevices,
     sourceSms,
     destinationSms,
+    transferSms,
     ...run
   } = request;
   requireInteger('ERR_INVALID_ARGUMENT', 'repeat', repeat, 1, 1000);
@@ -92,7 +95,18 @@ export async function refit(request: RefitRequest): Promise<RefitResult> {
     { sourceDevices, destinationDevices, sourceSms, destinationSms },
     run,
   );
-  return executeRefit({ ...run, ...placement, tensors, worldSize, values, verify, check, repeat, version });
+  return executeRefit({
+    ...run,
+    ...placement,
+    tensors,
+    worldSize,
+    values,
+    verify,
+    check,
+    repeat,
+    version,
+    transferSms,
+  });
 }
 
 /** A plan without data, at any scale. */

@@ -18,6 +18,8 @@ export interface RunRefitOptions {
   readonly verify: boolean;
   /** Compare every destination byte with its source's value after each move. */
   readonly check: boolean;
+  /** As `sms` of `prepareTransfer`, for every rank. */
+  readonly transferSms?: number | undefined;
   /** How often the prepared weights are published. */
   readonly repeat: number;
   /** The first one; later ones count on, see {@link versionOf}. */
@@ -38,7 +40,7 @@ export async function runRefit(
 ): Promise<Omit<RefitResult, 'planMs'>> {
   const { shards, verify, check, repeat, version } = options;
   const loaded = await timed(() => loadAll(world, plan, options));
-  const prepared = await timed(() => prepareAll(world, plan, loaded.value, verify));
+  const prepared = await timed(() => prepareAll(world, plan, loaded.value, options));
   const repeats: RefitTimes[] = [];
   for (let k = 0; k < repeat; k++)
     repeats.push(await publishAndCheck(prepared.value, versionOf(version, k), options));
@@ -84,7 +86,7 @@ function prepareAll(
   world: World,
   plan: TransferPlan,
   ranks: readonly RankMemory[],
-  verify: boolean,
+  { verify, transferSms }: RunRefitOptions,
 ): Promise<ServingRank[]> {
   return world.run(async (communicator) => {
     const rank = ranks[communicator.rank]!;
@@ -92,6 +94,7 @@ function prepareAll(
       sources: rank.sources.bindings,
       destinations: rank.destinations.bindings,
       verify,
+      sms: transferSms,
     });
     return serving(rank, transfer);
   });
