@@ -164,6 +164,37 @@ describe('splitRank', () => {
     });
   });
 
+  it('names who records an event that never comes as the waiting world does, or as its parent does', async () => {
+    await inWorld(4, { workers: 2, timeoutMs: 60 }, async (world) => {
+      const { runtime, faults, ranks } = world;
+      const [child] = await splitAll(world, [-1, 0, 0, 0]);
+      const cases = [
+        { recorder: ranks[2]!, from: child!.ranks[0]!, peer: 1, name: 'rank 1' },
+        {
+          recorder: ranks[0]!,
+          from: child!.ranks[2]!,
+          peer: -1,
+          name: 'rank 0 of the world that this one was split from',
+        },
+        { recorder: child!.ranks[1]!, from: ranks[3]!, peer: 2, name: 'rank 2' },
+      ];
+      for (const { recorder } of cases) ok(runtime, faults.stopRank(recorder));
+      const waits = cases.map(({ recorder, from }) => {
+        const event = value(runtime.createEvent(recorder));
+        ok(runtime, runtime.recordEvent(event, value(runtime.createStream(recorder))));
+        const stream = value(runtime.createStream(from));
+        ok(runtime, runtime.waitEvent(stream, event));
+        return runtime.synchronize(stream);
+      });
+      for (const [i, outcome] of (await Promise.all(waits)).entries()) {
+        const { peer, name } = cases[i]!;
+        const record = error(outcome);
+        expect(record).toMatchObject({ code: code('ERR_TIMEOUT'), op: 'wait', peer });
+        expect(record.detail.endsWith(`in wait for ${name}`)).toBe(true);
+      }
+    });
+  });
+
   it('has faults of its own', async () => {
     await inWorld(2, { timeoutMs: 60 }, async (world) => {
       const { runtime, faults } = world;

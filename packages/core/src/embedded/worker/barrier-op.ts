@@ -26,12 +26,11 @@ export function stepBarrier(task: Task): Step {
     wakeWorld(world);
   }
   const target = BigInt(getProgress(task, progress.own));
+  const came = (rank: number): boolean => Atomics.load(world.space.i64, countWord(world, rank)) >= target;
   const missing: number[] = [];
-  for (let rank = 0; rank < world.ranks; rank++) {
-    if (Atomics.load(world.space.i64, countWord(world, rank)) < target) missing.push(rank);
-  }
+  for (let rank = 0; rank < world.ranks; rank++) if (!came(rank)) missing.push(rank);
   if (missing.length === 0) return 'done';
-  const loss = lossAmong(world, missing);
+  const loss = lossAmong(world, missing, came);
   if (loss !== undefined) {
     failLost(task, 'barrier', loss);
     return 'done';

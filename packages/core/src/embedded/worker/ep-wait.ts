@@ -5,7 +5,7 @@ import type { ErrorRecord } from '../../contract/index.js';
 import { errorNumbers } from '../../errors/codes.js';
 import { callKinds, callWord, contextWord } from '../ep/ep-words.js';
 import { type Ep, peerContext, tagOf } from './ep-state.js';
-import { fail, lostPeer, lostRecord, reportError, timeoutRecord } from './failure.js';
+import { fail, lossAmong, lossRecord, lostRecord, reportError, timeoutRecord } from './failure.js';
 import { getProgress, isExpired, progress, setProgress, wakeWorld } from './task.js';
 
 /** Progress of the stream's own area: what the missing members had moved when the wait began. */
@@ -13,9 +13,11 @@ const ownMoved = progress.own;
 
 /** Members that have not set `word` to this use. */
 export function missing(ep: Ep, word: number): readonly number[] {
-  const tag = tagOf(ep);
-  const { i64 } = ep.group.space;
-  return ep.members.filter((peer) => Atomics.load(i64, peerContext(ep, peer) + word) < tag);
+  return ep.members.filter((peer) => !hasSet(ep, peer, word));
+}
+
+function hasSet(ep: Ep, peer: number, word: number): boolean {
+  return Atomics.load(ep.group.space.i64, peerContext(ep, peer) + word) >= tagOf(ep);
 }
 
 /** Publishes one of this rank's words for this use. */
@@ -27,8 +29,8 @@ export function publish(ep: Ep, word: number): void {
 /** Blocked, unless an absent member is lost or gave up, or the deadline has passed while none of them moved anything. */
 export function awaitMembers(ep: Ep, absent: readonly number[], word: number): 'blocked' | 'failed' {
   const { task, group } = ep;
-  const lost = lostPeer(task.world, absent);
-  if (lost !== undefined) return give(ep, [lost], lostRecord(task, opOf(ep), lost));
+  const loss = lossAmong(task.world, absent, (peer) => hasSet(ep, peer, word));
+  if (loss !== undefined) return give(ep, [loss.awaited], lossRecord(task, opOf(ep), loss));
   if (absent.every((peer) => gaveUp(ep, peer))) return leaveWith(ep, absent[0]!);
   const moved = absent.reduce((sum, peer) => sum + group.moved[peer]!, 0);
   if (getProgress(task, progress.blockedSince) === 0) setProgress(task, ownMoved, moved);

@@ -5,8 +5,8 @@ import { now } from '../control/clock.js';
 import { isReached, reach } from '../control/event-cell.js';
 import { rankWord } from '../control/world-layout.js';
 import { offsetOf } from '../memory/address.js';
-import { failLost, failTimeout } from './failure.js';
-import { argument, isExpired, type Step, type Task, wakeWorld } from './task.js';
+import { fail, lostRecord, timeoutRecord } from './failure.js';
+import { argument, isExpired, rankBase, type Step, type Task, type World, wakeWorld } from './task.js';
 
 export function stepRecord(task: Task): Step {
   reachEvent(task);
@@ -30,19 +30,32 @@ export function stepWait(task: Task): Step {
   const owner = argument(task, 4);
   const words = task.world.spaces.of(owner).i32;
   const base = offsetOf(owner) / 4;
-  const rank = words[base + rankWord.rank]!;
+  const origin = words[base + rankWord.origin]!;
   // A wait inside a rank ends when its other stream gets there, whose own waits have deadlines; it may take its time.
-  if (words[base + rankWord.origin] === task.world.space.i32[task.rankBase + rankWord.origin])
-    return 'blocked';
+  if (origin === task.world.space.i32[task.rankBase + rankWord.origin]) return 'blocked';
   if (Atomics.load(words, base + rankWord.lost) !== 0) {
     // What the lost rank had recorded is reached by the time it is gone, and its words may be another's; look once more.
     if (isReached(space, offsetOf(cell), generation)) return 'done';
-    failLost(task, 'wait', { awaited: rank, lost: rank });
+    const { peer, name } = ownerIn(task.world, origin);
+    fail(task, lostRecord(task, 'wait', peer, name));
     return 'done';
   }
   if (!isExpired(task)) return 'blocked';
-  failTimeout(task, 'wait', [rank], generation, 0);
+  const { peer, name } = ownerIn(task.world, origin);
+  const record = timeoutRecord(task, 'wait', [peer], generation, 0, task.world.timeoutMs);
+  fail(task, {
+    ...record,
+    detail: `rank ${task.rank} waited ${task.world.timeoutMs} ms in wait for ${name}`,
+  });
   return 'done';
+}
+
+/** What a world calls the rank that an event belongs to: a rank that it has not is no peer, and goes by its number in the first world. */
+function ownerIn(world: World, origin: number): { readonly peer: number; readonly name: string } {
+  for (let peer = 0; peer < world.ranks; peer++)
+    if (world.space.i32[rankBase(world, peer) + rankWord.origin] === origin)
+      return { peer, name: `rank ${peer}` };
+  return { peer: -1, name: `rank ${origin} of the world that this one was split from` };
 }
 
 /** In a graph, generations count from what the launch found. */

@@ -74,11 +74,6 @@ export function timeoutRecord(
   };
 }
 
-/** The first of `peers` that left for good, undefined when all may still come. */
-export function lostPeer(world: World, peers: readonly number[]): number | undefined {
-  return peers.find((peer) => isLost(world, peer));
-}
-
 function isLost(world: World, peer: number): boolean {
   return Atomics.load(world.space.i32, rankBase(world, peer) + rankWord.lost) !== 0;
 }
@@ -89,25 +84,44 @@ interface Loss {
   readonly lost: number;
 }
 
-/** What keeps the first of `peers` away, undefined when all may still come. */
-export function lossAmong(world: World, peers: readonly number[]): Loss | undefined {
+/**
+ * What keeps the first of `peers` away, undefined when all may still come. What a rank did before it was lost counts, and it may have
+ * done it since the caller looked: `came` looks once more.
+ */
+export function lossAmong(
+  world: World,
+  peers: readonly number[],
+  came: (peer: number) => boolean,
+): Loss | undefined {
   for (const awaited of peers) {
-    const reason = poisonRecord(world.space, rankBase(world, awaited));
-    if (reason?.code === errorNumbers.ERR_RANK_LOST) return { awaited, lost: reason.peer };
-    if (isLost(world, awaited)) return { awaited, lost: awaited };
+    const loss = lossOf(world, awaited);
+    if (loss !== undefined && !came(awaited)) return loss;
   }
   return undefined;
 }
 
-/** A rank that this one waited for will not come. */
-export function failLost(task: Task, op: string, { awaited, lost }: Loss): void {
-  const record = lostRecord(task, op, lost);
-  const detail = `rank ${task.rank} waited in ${op} for rank ${awaited}, which lost rank ${lost}`;
-  fail(task, awaited === lost ? record : { ...record, detail });
+function lossOf(world: World, awaited: number): Loss | undefined {
+  const reason = poisonRecord(world.space, rankBase(world, awaited));
+  // A rank of another world has no number here: who lost it is lost itself.
+  if (reason?.code === errorNumbers.ERR_RANK_LOST)
+    return { awaited, lost: reason.peer < 0 ? awaited : reason.peer };
+  return isLost(world, awaited) ? { awaited, lost: awaited } : undefined;
 }
 
-/** The record of a wait for a rank that will not come. */
-export function lostRecord(task: Task, op: string, peer: number): ErrorRecord {
+/** A rank that this one waited for will not come. */
+export function failLost(task: Task, op: string, loss: Loss): void {
+  fail(task, lossRecord(task, op, loss));
+}
+
+/** The record of {@link failLost}. */
+export function lossRecord(task: Task, op: string, { awaited, lost }: Loss): ErrorRecord {
+  const record = lostRecord(task, op, lost);
+  const detail = `rank ${task.rank} waited in ${op} for rank ${awaited}, which lost rank ${lost}`;
+  return awaited === lost ? record : { ...record, detail };
+}
+
+/** The record of a wait for a rank that will not come; `name` where it is not a rank of this world. */
+export function lostRecord(task: Task, op: string, peer: number, name = `rank ${peer}`): ErrorRecord {
   return {
     code: errorNumbers.ERR_RANK_LOST,
     op,
@@ -115,7 +129,7 @@ export function lostRecord(task: Task, op: string, peer: number): ErrorRecord {
     peer,
     expected: 'a rank that takes part',
     seen: 'a rank that failed, was aborted or disposed',
-    detail: `rank ${task.rank} waited in ${op} for rank ${peer}, which failed, was aborted or disposed`,
+    detail: `rank ${task.rank} waited in ${op} for ${name}, which failed, was aborted or disposed`,
     help: 'Dispose the remaining ranks and make a new world.',
   };
 }

@@ -97,7 +97,8 @@ function send(task: Task, transfer: Transfer, stage: number): Phase {
     }
     const gone = sendGroup(task, transfer, current);
     if (gone !== undefined) {
-      failLost(task, 'transfer', lossAmong(task.world, [gone]) ?? { awaited: gone, lost: gone });
+      const loss = lossAmong(task.world, [gone], () => false);
+      failLost(task, 'transfer', loss ?? { awaited: gone, lost: gone });
       return 'done';
     }
     setProgress(task, progress.blockedSince, 0);
@@ -192,7 +193,8 @@ function wait(
   missing: readonly number[],
   seen: (peer: number) => bigint,
 ): Phase {
-  const loss = lossAmong(task.world, missing);
+  const epoch = BigInt(getProgress(task, own.epoch));
+  const loss = lossAmong(task.world, missing, (peer) => seen(peer) >= epoch);
   if (loss !== undefined) {
     failLost(task, 'transfer', loss);
     return 'done';
@@ -205,7 +207,7 @@ function wait(
     setProgress(task, own.written, written);
     if (!isExpired(task)) return 'blocked';
   }
-  failTimeout(task, 'transfer', missing, BigInt(getProgress(task, own.epoch)), seen(missing[0]!));
+  failTimeout(task, 'transfer', missing, epoch, seen(missing[0]!));
   return 'done';
 }
 
