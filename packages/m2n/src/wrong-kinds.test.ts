@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { layout, mesh, NcclExtError, shard } from '@nccl-ext/core';
 import { describe, expect, it } from 'vitest';
-import { describeCheckpoint, describeModel, namedModel } from './model/describe-model.js';
+import { describeCheckpoint, describeModel, modelFromJson, namedModel } from './model/describe-model.js';
 import { parallelism } from './parallel/parallelism.js';
 import { createPlan } from './plan/create-plan.js';
 import { planFromJSON } from './plan/json/stored-plan.js';
@@ -14,7 +14,7 @@ import { patternOfBoxes } from './plan/pattern-of-boxes.js';
 import { patternOf } from './plan/pattern-of-layout.js';
 import { sidePattern } from './plan/side-pattern.js';
 import { Publication } from './publish/publication.js';
-import { planRefit, refit } from './refit/refit.js';
+import { planRefit, type RefitRequest, refit } from './refit/refit.js';
 import { openCheckpoint } from './safetensors/open-checkpoint.js';
 import { writeCheckpoint } from './safetensors/write-checkpoint.js';
 import { reshard } from './transfer/reshard.js';
@@ -22,6 +22,19 @@ import { reshard } from './transfer/reshard.js';
 const oddities: readonly unknown[] = [undefined, null, true, Number.NaN, 1n, 'x', [], [null], {}, () => 1];
 const rows = layout({ shape: [4], dtype: 'f32', mesh: mesh({ tp: 2 }), placements: [shard(0)] });
 const publication = new Publication();
+
+const model = modelFromJson(
+  { __config__: { model_type: 'qwen3' }, 'model.norm.weight': { shape: [4], dtype: 'F32' } },
+  'tiny',
+);
+
+/** A refit each that is right but for one field. */
+function requests(...fields: readonly (keyof RefitRequest)[]): Record<string, (value: never) => unknown> {
+  const right = { model, from: 'tp=1', to: 'tp=1', backend: 'embedded', workers: 1 } as const;
+  return Object.fromEntries(
+    fields.map((field) => [`refit ${field}`, (v) => refit({ ...right, [field]: v })]),
+  );
+}
 
 const calls: Record<string, (value: never) => unknown> = {
   createPlan,
@@ -44,6 +57,8 @@ const calls: Record<string, (value: never) => unknown> = {
   openCheckpoint,
   refit,
   planRefit,
+  ...requests('model', 'rules', 'from', 'to', 'fromView', 'toView', 'colocated', 'cast', 'topology'),
+  ...requests('checkpoint', 'verify', 'check', 'repeat', 'version', 'onProgress', 'signal', 'sourceDevices'),
   reshard: (v) => reshard(v, {}),
   'publish options': (v) => publication.publish(v),
   'writeCheckpoint path': (v) => (v === 'x' ? undefined : writeCheckpoint(v, [])),
@@ -59,6 +74,17 @@ describe.each(Object.entries(calls))('%s', (_, call) => {
       }
     }
   });
+});
+
+it('refit refuses wrong fields before it loads anything', async () => {
+  const right = { model, from: 'tp=1', to: 'tp=1', backend: 'embedded', workers: 1 } as const;
+  await expect(refit(right)).resolves.toMatchObject({ verified: false, hashed: false });
+  for (const field of ['verify', 'check', 'version', 'onProgress', 'signal', 'checkpoint', 'colocated'])
+    for (const value of [null, {}])
+      await expect(refit({ ...right, [field]: value } as never)).rejects.toMatchObject({
+        code: 'ERR_INVALID_ARGUMENT',
+        field,
+      });
 });
 
 it('a publication that was called wrongly runs afterwards', async () => {

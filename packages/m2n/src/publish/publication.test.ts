@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A version is set on all ranks or on none, and a destination that holds half of one says so.
 
-import { type Communicator, layout, localWorld, mesh, shard, type World } from '@nccl-ext/core';
+import { type Communicator, layout, localWorld, mesh, shard, subscribe, type World } from '@nccl-ext/core';
 import { afterEach, describe, expect, it } from 'vitest';
 import { createPlan } from '../plan/create-plan.js';
 import { prepareTransfer } from '../transfer/prepare-transfer.js';
@@ -163,6 +163,75 @@ describe('Publication', () => {
       return publication.state;
     });
     expect(states).toEqual(Array(4).fill('published'));
+  });
+
+  it.each<[string, (rank: Awaited<ReturnType<typeof member>>) => void | Promise<void>, string]>([
+    ['a transfer that was disposed', ({ transfer }) => transfer.dispose(), 'ERR_DISPOSED'],
+    ['a stream that was disposed', ({ stream }) => stream.dispose(), 'ERR_DISPOSED'],
+    [
+      'a full stream',
+      ({ stream, sources }) => {
+        stream.callHost(() => new Promise((resolve) => setTimeout(resolve, 200)));
+        while (stream.queued < 256) stream.fill(sources.w, 2);
+      },
+      'ERR_QUEUE_FULL',
+    ],
+  ])(
+    'moves nothing when one rank has %s, whether before the call or in its pause',
+    async (_, spoil, code) => {
+      await open(30_000);
+      for (const during of ['before', 'pause'] as const) {
+        const results = await world.run(async (comm) => {
+          const own = await member(comm, 1);
+          const publication = new Publication();
+          const resumed: unknown[] = [];
+          const spoils = comm.rank === 1 ? () => spoil(own) : () => {};
+          if (during === 'before') await spoils();
+          const { transfer, stream } = own;
+          const attempt = publication.publish({
+            transfer,
+            stream,
+            version: 1,
+            pause: () => (during === 'pause' ? spoils() : undefined),
+            resume: (version) => void resumed.push(version),
+          });
+          await expect(attempt).rejects.toMatchObject(
+            comm.rank === 1 ? { code } : { code: 'ERR_RANK_LOST', peer: 1 },
+          );
+          return { resumed, state: publication.state };
+        });
+        expect(results).toEqual(Array(4).fill({ resumed: [undefined], state: 'idle' }));
+      }
+    },
+  );
+
+  it('refuses the stream of another rank, and nothing moves', async () => {
+    await open(30_000);
+    const members = await world.run((comm) => member(comm, 1));
+    const attempts = members.map(({ transfer }, rank) =>
+      new Publication().publish({ transfer, stream: members[rank === 2 ? 3 : rank]!.stream, version: 1 }),
+    );
+    for (const [rank, outcome] of (await Promise.allSettled(attempts)).entries())
+      expect(outcome).toMatchObject({
+        reason: { code: rank === 2 ? 'ERR_FOREIGN_OBJECT' : 'ERR_RANK_LOST' },
+      });
+  });
+
+  it('is published although the transfer goes with the old engine, also when somebody listens', async () => {
+    await open();
+    const events: unknown[] = [];
+    const stop = subscribe('refit.published', (event) => events.push(event));
+    try {
+      await world.run(async (comm) => {
+        const { transfer, stream } = await member(comm, 1);
+        const publication = new Publication();
+        await publication.publish({ transfer, stream, version: 1, resume: () => transfer.dispose() });
+        expect(publication.version).toBe(1);
+      });
+      expect(events).toHaveLength(4);
+    } finally {
+      stop();
+    }
   });
 
   it('refuses a second publish while one runs', async () => {

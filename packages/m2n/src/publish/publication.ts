@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which version of the weights a rank serves, and how a new one replaces it: all ranks or none, never half of one.
 
-import { type Communicator, NcclExtError, Stream } from '@nccl-ext/core';
-import { describe, publish as emit, requireObject } from '@nccl-ext/core/extend';
-import { Transfer } from '../transfer/transfer.js';
+import { type Communicator, NcclExtError, type Stream } from '@nccl-ext/core';
+import { publish as emit } from '@nccl-ext/core/extend';
+import type { Transfer, TransferProgress } from '../transfer/transfer.js';
+import { requireOptions, requireReady } from './check-options.js';
 import { type PublishTimes, StepClock } from './publish-times.js';
 import { type StepOutcome, type StepReport, settleStep } from './settle-step.js';
 
@@ -27,6 +28,14 @@ export interface PublishOptions {
   readonly pause?: () => Promise<void> | void;
   /** Starts serving again: the new version after success, the old one after a failure before the first byte. Not called when torn. */
   readonly resume?: (version: number | string | undefined) => Promise<void> | void;
+}
+
+/** One call of `publish`. */
+interface Attempt {
+  readonly communicator: Communicator;
+  readonly options: PublishOptions;
+  readonly wasTorn: boolean;
+  readonly clock: StepClock;
 }
 
 /**
@@ -84,11 +93,11 @@ export class Publication {
     requireOptions(options);
     this.#running = true;
     const clock = new StepClock();
-    const wasTorn = this.#state === 'torn';
     const { communicator } = options.transfer;
+    const attempt = { communicator, options, wasTorn: this.#state === 'torn', clock };
     try {
-      await this.#admitAndPause(communicator, options, wasTorn, clock);
-      await this.#move(communicator, options, wasTorn, clock);
+      const before = await this.#admitAndPause(attempt);
+      await this.#move(attempt, before);
       this.#state = 'published';
       this.#version = options.version;
       await options.resume?.(options.version);
@@ -97,7 +106,7 @@ export class Publication {
       emit('refit.published', () => ({
         version: options.version,
         rank: communicator.rank,
-        writtenBytes: options.transfer.progress.bytesPerExecution,
+        writtenBytes: before.bytesPerExecution,
         ...times,
       }));
       return times;
@@ -108,13 +117,8 @@ export class Publication {
     }
   }
 
-  /** Up to here nothing has moved: any failure leaves things as they were. */
-  async #admitAndPause(
-    communicator: Communicator,
-    options: PublishOptions,
-    wasTorn: boolean,
-    clock: StepClock,
-  ): Promise<void> {
+  /** Up to here nothing has moved: any failure leaves things as they were. Resolves to how far the transfer is. */
+  async #admitAndPause({ communicator, options, wasTorn, clock }: Attempt): Promise<TransferProgress> {
     const before = this.#state;
     try {
       await communicator.agree('publish', { version: options.version, plan: options.transfer.plan.digest });
@@ -124,14 +128,21 @@ export class Publication {
       throw error;
     }
     clock.end();
+    let progress: TransferProgress | undefined;
     const pausing = outcomeOf(
-      async () => options.pause?.(),
+      async () => {
+        requireReady(options);
+        await options.pause?.();
+        requireReady(options);
+        progress = options.transfer.progress;
+      },
       () => false,
     );
     try {
       await settled('publish pause', settleStep(communicator, 'publish pause', pausing), pausing);
       this.#state = 'paused';
       clock.end();
+      return progress!;
     } catch (error) {
       this.#state = before;
       if (!wasTorn) await options.resume?.(this.#version);
@@ -139,14 +150,8 @@ export class Publication {
     }
   }
 
-  async #move(
-    communicator: Communicator,
-    options: PublishOptions,
-    wasTorn: boolean,
-    clock: StepClock,
-  ): Promise<void> {
+  async #move({ communicator, options, wasTorn, clock }: Attempt, before: TransferProgress): Promise<void> {
     const { transfer, stream } = options;
-    const writtenBefore = transfer.progress.writtenBytes;
     this.#state = 'moving';
     const moving = outcomeOf(
       async () => {
@@ -154,7 +159,7 @@ export class Publication {
         await stream.synchronize();
         clock.end();
       },
-      () => transfer.progress.writtenBytes > writtenBefore,
+      () => transfer.disposed || transfer.progress.writtenBytes > before.writtenBytes,
     );
     const settling = settleStep(communicator, 'publish move', moving);
     try {
@@ -183,32 +188,6 @@ export class Publication {
 function rootOf(communicator: Communicator, error: unknown): unknown {
   if (!NcclExtError.is(error, 'ERR_POISONED') || communicator.disposed) return error;
   return communicator.failure ?? error;
-}
-
-function requireOptions(options: PublishOptions): void {
-  requireObject('options', options);
-  const { transfer, stream, version, pause, resume } = options;
-  const fits = {
-    transfer: transfer instanceof Transfer,
-    stream: stream instanceof Stream,
-    version: typeof version === 'string' || Number.isFinite(version),
-    pause: pause === undefined || typeof pause === 'function',
-    resume: resume === undefined || typeof resume === 'function',
-  };
-  const wrong = (Object.keys(fits) as (keyof typeof fits)[]).find((field) => !fits[field]);
-  if (wrong === undefined) return;
-  const wanted = {
-    transfer: 'a transfer as prepareTransfer makes it',
-    stream: 'a stream as communicator.createStream makes it',
-    version: 'a string or a finite number',
-    pause: 'a function',
-    resume: 'a function',
-  }[wrong];
-  throw new NcclExtError(
-    'ERR_INVALID_ARGUMENT',
-    `${wrong} must be ${wanted}, got ${describe(options[wrong])}.`,
-    { field: wrong },
-  );
 }
 
 /** Runs a step of this rank; never rejects. */

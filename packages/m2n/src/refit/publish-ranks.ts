@@ -19,7 +19,7 @@ export interface ServingRank extends RankMemory {
 /** How often progress is asked for, in milliseconds. */
 const interval = 100;
 
-/** Each step's time on the slowest rank. */
+/** Each step's time on the slowest rank; throws what a listener of `meter` threw, once the version is published. */
 export async function publishRanks(
   ranks: readonly ServingRank[],
   version: number | string,
@@ -29,15 +29,23 @@ export async function publishRanks(
   const written = (): number => sum(ranks.map(({ transfer }) => transfer.progress.writtenBytes));
   const before = written();
   meter.begin('move', total);
+  let failed: { readonly error: unknown } | undefined;
   const poll = setInterval(() => {
-    const bytes = written() - before;
-    meter.set(bytes);
-    publish('refit.progress', () => ({ bytes, totalBytes: total }));
+    try {
+      const bytes = written() - before;
+      meter.set(bytes);
+      publish('refit.progress', () => ({ bytes, totalBytes: total }));
+    } catch (error) {
+      // What a listener throws out of a timer would end the process.
+      failed = { error };
+      clearInterval(poll);
+    }
   }, interval);
   try {
     const times = await Promise.all(
       ranks.map(({ publication, transfer, stream }) => publication.publish({ transfer, stream, version })),
     );
+    if (failed !== undefined) throw failed.error;
     meter.end();
     return slowest(times);
   } finally {

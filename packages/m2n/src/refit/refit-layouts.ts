@@ -86,5 +86,5 @@ async function rulesInput(
 }
 
 function isManifest(side: SideInput): side is Manifest {
-  return typeof side === 'object' && 'format' in side;
+  return typeof side === 'object' && side !== null && 'format' in side;
 }

@@ -6,6 +6,7 @@ import { requireInteger, requireObject } from '@nccl-ext/core/extend';
 import { createPlan } from '../plan/create-plan.js';
 import type { TransferPlan } from '../plan/transfer-plan.js';
 import type { Checkpoint } from '../safetensors/open-checkpoint.js';
+import { checkRequest, checkSides } from './check-request.js';
 import { executeRefit } from './execute-refit.js';
 import { planTopology } from './plan-topology.js';
 import { type RefitLayouts, type RefitSides, refitLayouts } from './refit-layouts.js';
@@ -39,8 +40,8 @@ export interface RefitRequest extends RefitSides, SidePlacement, Omit<LocalWorld
 /**
  * Loads a model in the source's layout, moves it into the destination's layout, and verifies it, over ranks of this process.
  *
- * @throws ERR_PARALLELISM, ERR_MODEL, ERR_RULES, ERR_MANIFEST, ERR_CAST before anything is allocated; ERR_OUT_OF_MEMORY; ERR_VERIFY; the
- * reason of `signal`. An interrupted refit reports no version.
+ * @throws ERR_INVALID_ARGUMENT, ERR_PARALLELISM, ERR_MODEL, ERR_RULES, ERR_MANIFEST, ERR_CAST before anything is allocated;
+ * ERR_OUT_OF_MEMORY; ERR_VERIFY; the reason of `signal`. An interrupted refit reports no version.
  * @example
  * ```ts
  * const checkpoint = await openCheckpoint('model.safetensors');
@@ -77,6 +78,7 @@ export async function refit(request: RefitRequest): Promise<RefitResult> {
     ...run
   } = request;
   requireInteger('ERR_INVALID_ARGUMENT', 'repeat', repeat, 1, 1000);
+  checkRequest(request);
   const layouts = await refitLayouts({
     model,
     rules,
@@ -119,6 +121,7 @@ export async function planRefit(request: PlanRefitRequest): Promise<{
   readonly planMs: number;
 }> {
   requireObject('request', request);
+  checkSides(request);
   const began = performance.now();
   const layouts = await refitLayouts(request);
   const laidOut = performance.now();
