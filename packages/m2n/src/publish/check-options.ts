@@ -2,8 +2,8 @@
 // What a publish can be refused for before anything moves: options of the wrong kind, and objects that cannot do their part.
 
 import { NcclExtError, Stream } from '@nccl-ext/core';
-import { maxQueuedOperations } from '@nccl-ext/core/contract';
-import { describe, requireObject, streamHandleOf } from '@nccl-ext/core/extend';
+import { describe, requireObject } from '@nccl-ext/core/extend';
+import { requireStream } from '../transfer/require-stream.js';
 import { Transfer } from '../transfer/transfer.js';
 import type { PublishOptions } from './publication.js';
 
@@ -34,19 +34,8 @@ export function requireOptions(options: PublishOptions): void {
   );
 }
 
-/**
- * A rank that could not enqueue would let the others wait for it, and tear them.
- *
- * @throws ERR_DISPOSED, ERR_FOREIGN_OBJECT for the stream of another rank, ERR_QUEUE_FULL.
- */
+/** @throws ERR_DISPOSED, and what `requireStream` throws: another rank would wait for a transfer that this one cannot enqueue. */
 export function requireReady({ transfer, stream }: PublishOptions): void {
-  const { communicator } = transfer;
   transfer.assertUsable();
-  streamHandleOf(stream, communicator);
-  if (stream.queued < maxQueuedOperations) return;
-  throw new NcclExtError(
-    'ERR_QUEUE_FULL',
-    `The stream of rank ${communicator.rank} already holds ${maxQueuedOperations} unfinished operations.`,
-    { op: 'publish', rank: communicator.rank, help: 'Await stream.synchronize() before you publish.' },
-  );
+  requireStream(stream, transfer.communicator);
 }

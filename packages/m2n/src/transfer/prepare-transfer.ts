@@ -56,10 +56,20 @@ const optionNames: readonly (keyof PrepareOptions)[] = ['sources', 'destinations
  * await stream.synchronize();
  * ```
  */
-export async function prepareTransfer(
+export function prepareTransfer(
   communicator: Communicator,
   plan: ExecutablePlan,
   options: PrepareOptions = {},
+): Promise<Transfer> {
+  return prepareWith(communicator, plan, options, () => {});
+}
+
+/** As {@link prepareTransfer}; what `check` throws on one rank refuses on all. */
+export async function prepareWith(
+  communicator: Communicator,
+  plan: ExecutablePlan,
+  options: PrepareOptions,
+  check: () => void,
 ): Promise<Transfer> {
   const began = performance.now();
   const backend = backendOf(communicator);
@@ -77,6 +87,7 @@ export async function prepareTransfer(
       requirePath(path);
       requireSms(communicator, sms);
       requireSameSize(communicator, plan);
+      check();
       const value = {
         verify,
         sms,

@@ -5,7 +5,8 @@ import type { BufferRange, Communicator, DeviceBuffer, Layout, Stream } from '@n
 import { backendOf, requireKnownOptions, requireObject } from '@nccl-ext/core/extend';
 import { createPlan } from '../plan/create-plan.js';
 import type { Bindings } from './bind-tensors.js';
-import { prepareTransfer } from './prepare-transfer.js';
+import { prepareWith } from './prepare-transfer.js';
+import { requireStream } from './require-stream.js';
 
 /** One side of a tensor on this rank; `memory` is needed on the ranks of the layout's mesh only. */
 export interface ReshardSide {
@@ -62,18 +63,26 @@ export async function reshard(
       destination: destination.layout,
     })),
   });
-  const transfer = await prepareTransfer(communicator, plan, {
+  const bound = {
     sources: bindingsOf(entries, 'source'),
     destinations: bindingsOf(entries, 'destination'),
     verify: options.verify ?? false,
-  });
-  const stream = options.stream ?? communicator.createStream();
+  };
+  const own: Stream[] = [];
+  const streamOf = (): Stream => options.stream ?? own[0]!;
   try {
-    transfer.enqueue(stream);
-    await stream.synchronize();
+    const transfer = await prepareWith(communicator, plan, bound, () => {
+      if (options.stream === undefined) own.push(communicator.createStream());
+      requireStream(streamOf(), communicator);
+    });
+    try {
+      transfer.enqueue(streamOf());
+      await streamOf().synchronize();
+    } finally {
+      await transfer.dispose();
+    }
   } finally {
-    await transfer.dispose();
-    if (options.stream === undefined) await stream.dispose();
+    for (const stream of own) await stream.dispose();
   }
 }
 
