@@ -21,6 +21,23 @@ beforeAll(async () => {
 });
 afterAll(() => rm(folder, { recursive: true }));
 
+/** A manifest: rank 0 has one tensor. */
+const oneTensor = {
+  format: 'nccl-ext.m2n.manifest',
+  version: 1,
+  ranks: [
+    {
+      rank: 0,
+      tensors: [
+        {
+          ...{ name: 'w', dtype: 'BF16', shape: [8] },
+          pieces: [{ source: 'w', global: { start: [0], size: [8] } }],
+        },
+      ],
+    },
+  ],
+};
+
 interface Ended {
   readonly code: number | null;
   readonly stdout: string;
@@ -141,7 +158,15 @@ describe('wrong use', () => {
     [['plan', 'ep', '--layout', 'wide'], '--layout is "wide"', ''],
     [['plan', 'ep', '--trace', 'absent.json'], '--trace absent.json cannot be read', 'topkIdx'],
     [['plan', 'ep', '--trace', 'x.json', '--seed', '2'], '--seed is for made-up routings', ''],
-    [['plan', 'ep', '--skew', 'much'], '--skew is "much"', ''],
+    [['plan', 'ep', '--skew', 'much', '--routing', 'zipf'], '--skew is "much"', ''],
+    [['plan', 'ep', '--skew', '2'], '--skew is for --routing zipf; this is uniform', 'Leave it out'],
+    [['plan', 'ep', '--alignment', '16'], '--alignment is for --layout packed; this is flat', 'Leave it out'],
+    [['plan', 'ep', '--dtype', 'int8'], '--dtype is "int8"; it must be one of bf16, f16, f32', ''],
+    [['bench', 'ep', '--dtype', 'int8'], '--dtype is "int8"; it must be one of bf16, f16, f32', ''],
+    [['bench', 'm2n', '--bytes', '1'], 'a number of bytes from 16 MiB to 64 GiB', 'as in'],
+    [['bench', 'm2n', '--path', 'sendrecv'], '--path is for GPUs', '--backend cuda'],
+    [['refit', '--path', 'sendrecv'], '--path is for GPUs', '--backend cuda'],
+    [['refit', '--path', 'fast'], '--path is "fast"', 'auto, mapped, sendrecv'],
     [['plan', 'ep', '--ranks', '16', '--topology', 'single-node'], 'single-node', ''],
     [['selftest', '--group', 'nothing'], 'nothing', ''],
     [['selftest', '--filter', 'no such case'], 'No case matches --filter.', 'Leave it out'],
@@ -156,6 +181,21 @@ describe('wrong use', () => {
     expect(stderr).toContain(message);
     expect(stderr).toContain(help);
     expect(stderr).not.toMatch(/\n\s+at /);
+  });
+
+  it.each([
+    [['--from-view', 'vllm'], '--from-view is for --from;'],
+    [['--cast', 'bf16'], '--cast is for --to;'],
+    [['--layers', '1'], '--layers is for --from and --to;'],
+    [['--rules', 'qwen3'], '--rules is for --from and --to;'],
+  ])('refuses %j beside manifests, which it would not change', async (args, message) => {
+    const manifest = join(folder, 'manifest.json');
+    await writeFile(manifest, JSON.stringify(oneTensor));
+    const sides = ['--from-manifest', manifest, '--to-manifest', manifest, '--colocated'];
+    expect((await run(['plan', 'm2n', ...sides])).code).toBe(0);
+    const { code, stderr } = await run(['plan', 'm2n', ...sides, ...args]);
+    expect(code).toBe(2);
+    expect(stderr).toContain(message);
   });
 
   it('is a JSON object with --json', async () => {
@@ -391,6 +431,18 @@ describe('doctor', () => {
     expect(stdout).toMatch(/warn {2}NCCL_EXT_WORKER .*\n *fix: Did you mean NCCL_EXT_WORKERS\?/);
     expect(stdout).toMatch(/FAIL {2}Launcher /);
     expect(stdout).toContain('Not usable as it is');
+  });
+
+  it('looks at the backend that the command line names', async () => {
+    const { code, value } = await json(['doctor', '--backend', 'cuda'], { NCCL_EXT_BACKEND: 'embedded' });
+    expect(code).toBe(1);
+    const [backend] = (value.checks as { name: string }[]).filter(({ name }) => name === 'Backend');
+    expect(backend).toMatchObject({ status: 'failed', fix: expect.stringContaining('npm i') });
+    expect(value.options).toContainEqual(
+      expect.objectContaining({ option: 'backend', value: 'cuda', origin: 'call' }),
+    );
+    const { stdout } = await run(['doctor', '--backend', 'embedded'], { NCCL_EXT_BACKEND: 'cuda' });
+    expect(stdout).toMatch(/ backend +embedded +--backend\n/);
   });
 
   it('has one line that explains a wrong variable, and no line that denies it', async () => {

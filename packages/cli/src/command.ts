@@ -57,7 +57,7 @@ export interface LeafDefinition extends Omit<Command, 'run' | 'args'> {
 }
 
 /** Options of every command. */
-const commonArguments: ArgsDef = {
+export const commonArguments: ArgsDef = {
   json: { type: 'boolean', description: 'Print one JSON object instead of text' },
   help: { type: 'boolean', alias: 'h', description: 'Show this help' },
 };

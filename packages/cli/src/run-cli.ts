@@ -5,7 +5,7 @@ import { NcclExtError, version } from '@nccl-ext/core';
 import { type ArgsDef, runCommand } from 'citty';
 import { Arguments } from './arguments/arguments.js';
 import { checkArguments } from './arguments/check-arguments.js';
-import { type Command, type Group, isGroup, type Outcome } from './command.js';
+import { type Command, commonArguments, type Group, isGroup, type Outcome } from './command.js';
 import { root } from './commands/root.js';
 import { exitCodeOf, exitDone, exitFailed } from './exit-code.js';
 import { type FoundCommand, findCommand, listCommands } from './find-command.js';
@@ -33,12 +33,8 @@ export interface Surroundings {
   readonly signal: AbortSignal;
 }
 
-const groupArguments: ArgsDef = {
-  help: { type: 'boolean', alias: 'h', description: 'Show this help' },
-  json: { type: 'boolean', description: 'Print one JSON object instead of text' },
-};
 const rootArguments: ArgsDef = {
-  ...groupArguments,
+  ...commonArguments,
   version: { type: 'boolean', alias: 'v', description: 'Show the version' },
 };
 
@@ -82,7 +78,7 @@ async function execute(
   surroundings: Surroundings,
   progress: ProgressLine,
 ): Promise<Outcome> {
-  const definitions = isGroup(node) ? (node === root ? rootArguments : groupArguments) : node.args;
+  const definitions = isGroup(node) ? (node === root ? rootArguments : commonArguments) : node.args;
   // Help comes first: whoever asks for it need not have the rest right.
   if (rest.includes('--help') || rest.includes('-h')) return help(node, path, definitions);
   checkArguments(path.join(' '), definitions, rest);

@@ -4,6 +4,7 @@
 import { NcclExtError } from '@nccl-ext/core';
 import { optionTable } from '@nccl-ext/core/extend';
 import { type ArgsDef, parseArgs } from 'citty';
+import { binaryBytesText } from '../output/units.js';
 
 /** Options of the command line that are options of the library too (docs/options.md). */
 type LibraryNumber = 'timeoutMs' | 'workers';
@@ -72,7 +73,8 @@ export class Arguments {
     const match = /^(\d+)\s*(B|kB|KB|MB|GB|KiB|MiB|GiB)?$/.exec(value);
     const bytes = match === null ? Number.NaN : Number(match[1]) * unitBytes[match[2] ?? 'B']!;
     if (bytes >= min && bytes <= max) return bytes;
-    throw wrongValue(name, value, `a number of bytes from ${min} to ${max}, as in 4096, 256KiB or 64MiB`);
+    const limits = `${binaryBytesText(min)} to ${binaryBytesText(max)}`;
+    throw wrongValue(name, value, `a number of bytes from ${limits}, as in 67108864, 64MiB or 64MB`);
   }
 
   /** @throws ERR_INVALID_ARGUMENT unless the value is one of `choices`. */
@@ -96,6 +98,14 @@ export class Arguments {
     const number = kind.fromText(value);
     if (number !== undefined) return number;
     throw wrongValue(name, value, kind.allowed);
+  }
+
+  /** @throws ERR_INVALID_ARGUMENT when one of `names` is given, which would change nothing; `why` says what it is for. */
+  refuse(names: readonly string[], why: string): void {
+    const name = names.find((candidate) => this.has(candidate));
+    if (name === undefined) return;
+    const help = 'Leave it out.';
+    throw new NcclExtError('ERR_INVALID_ARGUMENT', `--${name} ${why}.`, { help, field: `--${name}` });
   }
 
   /** @throws ERR_INVALID_ARGUMENT unless exactly one of `names` is given. */

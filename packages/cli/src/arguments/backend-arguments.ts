@@ -2,6 +2,7 @@
 // The options that say where a run happens. The backend is decided here, so that the command says in its own words what it runs on.
 
 import {
+  type BackendChoice,
   describeBackends,
   type Environment,
   NcclExtError,
@@ -54,10 +55,15 @@ export function readBackendInput(args: Arguments, env: Environment): BackendInpu
   return { backend: chosen, backendReason: reason, workers, timeoutMs };
 }
 
+/** What --backend says. @throws ERR_INVALID_ARGUMENT for no backend. */
+export function readBackendChoice(args: Arguments): BackendChoice | undefined {
+  return args.oneOf('backend', ['auto', 'embedded', 'cuda', 'cuda12', 'cuda13']);
+}
+
 /** What is asked for, `auto` included. @throws ERR_INVALID_ARGUMENT naming the option or variable. */
 export function readBackendOptions(args: Arguments, env: Environment): Options {
   const explicit = {
-    backend: args.oneOf('backend', ['auto', 'embedded', 'cuda', 'cuda12', 'cuda13']),
+    backend: readBackendChoice(args),
     workers: args.libraryNumber('workers', 'workers'),
     timeoutMs: args.libraryNumber('timeout', 'timeoutMs'),
   };

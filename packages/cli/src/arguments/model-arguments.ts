@@ -108,6 +108,7 @@ export async function readModelInput(args: Arguments): Promise<ModelInput> {
   // Two manifests say everything; a checkpoint then only gives the values.
   const manifestsOnly = from.manifest && to.manifest;
   if (!manifestsOnly || args.has('checkpoint') || args.has('model')) args.exactlyOne(['checkpoint', 'model']);
+  refuseBesideManifests(args, from.manifest, to.manifest);
   const cast = readCast(args);
   const topology = await readTopology(args.text('topology'));
   const path = args.text('checkpoint');
@@ -136,6 +137,13 @@ export async function readModelInput(args: Arguments): Promise<ModelInput> {
     await checkpoint?.dispose();
     throw error;
   }
+}
+
+/** A manifest names its tensors and dtypes itself; rules and layers serve sides that are given as sizes. */
+function refuseBesideManifests(args: Arguments, from: boolean, to: boolean): void {
+  if (from) args.refuse(['from-view'], 'is for --from; a manifest has its own names');
+  if (to) args.refuse(['to-view', 'cast'], 'is for --to; a manifest has its own names and dtypes');
+  if (from && to) args.refuse(['layers', 'rules'], 'is for --from and --to; manifests need no rules');
 }
 
 async function readModel(

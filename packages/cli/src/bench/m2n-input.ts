@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The command line of `bench m2n`, and where its ranks are: in this process, or one in each process that a launcher started.
 
-import { type Launch, probeBackend, readLauncher } from '@nccl-ext/core';
+import { type Launch, probeBackend } from '@nccl-ext/core';
 import type { ArgsDef } from 'citty';
 import { type Arguments, wrongValue } from '../arguments/arguments.js';
 import { backendArguments, readBackendInput, requireGpuFor } from '../arguments/backend-arguments.js';
+import { launchOf, requireJoinable } from '../arguments/launched.js';
 import { pathArgument, readPath } from '../arguments/path-argument.js';
 import { byCopyEngines, type SmShares, smsArgument, smsByRank, smsOf } from '../arguments/sms-argument.js';
 import type { Session } from '../command.js';
@@ -61,6 +62,7 @@ export async function readM2nInput({ arguments: args, env, signal }: Session): P
   const transferPath = readPath(args);
   const { backend, backendReason, workers, timeoutMs } = readBackendInput(args, env);
   requireGpuFor(args, ['sms', 'sweep', 'path'], backend);
+  requireJoinable('bench m2n', backend, launch);
   const sizes = asked ?? [backend === 'embedded' ? hostBytes : deviceBytes];
   const common = { sizes, backendReason, save: args.text('save'), reports: (launch?.rank ?? 0) === 0 };
   if (backend === 'embedded') {
@@ -69,10 +71,7 @@ export async function readM2nInput({ arguments: args, env, signal }: Session): P
       kind: 'host',
       ranks: ranks ?? sharedRanks,
       workers,
-      open: (count, threads) =>
-        launch === undefined
-          ? openLocal({ ranks: count, workers: threads, backend, timeoutMs, signal })
-          : openLaunched({ backend, env, timeoutMs }),
+      open: (count, threads) => openLocal({ ranks: count, workers: threads, backend, timeoutMs, signal }),
     };
   }
   const world = { backend, timeoutMs, transferPath };
@@ -100,12 +99,6 @@ export async function readM2nInput({ arguments: args, env, signal }: Session): P
 /** What a world is told; undefined: ranks have what the environment says, else their default shares. */
 function sharesOf(setting: SmSetting): SmShares | undefined {
   return byCopyEngines(setting) ? undefined : setting;
-}
-
-/** Undefined when this process is on its own: a launcher that started one process started no world. */
-function launchOf(env: Session['env']): Launch | undefined {
-  const launch = readLauncher(env);
-  return launch === undefined || launch.worldSize === 1 ? undefined : launch;
 }
 
 /** One on each GPU, as far as rows can be made of them. */

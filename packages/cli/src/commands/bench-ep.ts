@@ -7,6 +7,8 @@ import { type EpLayout, epLayouts } from '@nccl-ext/core/contract';
 import { epMemory } from '@nccl-ext/ep';
 import { type Arguments, wrongValue } from '../arguments/arguments.js';
 import { backendArguments } from '../arguments/backend-arguments.js';
+import { dtypeArgument, readDType } from '../arguments/dtype-argument.js';
+import { requireNoLauncher } from '../arguments/launched.js';
 import { CopyThreads } from '../bench/copy-ceiling.js';
 import { readEpBackend } from '../bench/ep-backend.js';
 import { type EpBenchResult, epBenchJson, epBenchText } from '../bench/ep-report.js';
@@ -34,7 +36,7 @@ export const benchEpCommand: Command = defineLeaf({
     hidden: { type: 'string', valueHint: 'N', description: 'Elements of a row; default 7168' },
     'top-k': { type: 'string', valueHint: 'N', description: 'Experts per token; default 8' },
     experts: { type: 'string', valueHint: 'N', description: 'Experts; default 256' },
-    dtype: { type: 'string', valueHint: 'DTYPE', description: 'bf16 (the default), f16 or f32' },
+    dtype: dtypeArgument,
     layout: {
       type: 'string',
       valueHint: 'NAMES',
@@ -59,6 +61,7 @@ export const benchEpCommand: Command = defineLeaf({
 });
 
 async function runBench({ arguments: args, env, signal, progress }: Session): Promise<Outcome> {
+  requireNoLauncher('bench ep', env);
   const sizes = readSizes(args);
   const layouts = readLayouts(args);
   const tokens = args.integer('tokens', 1, 2 ** 16);
@@ -124,7 +127,7 @@ function readSizes(args: Arguments): EpBenchResult['sizes'] {
     experts,
     topK,
     hidden: args.integer('hidden', 1, 2 ** 20) ?? 7168,
-    dtype: args.oneOf('dtype', ['bf16', 'f16', 'f32']) ?? 'bf16',
+    dtype: readDType(args) ?? 'bf16',
   };
 }
 

@@ -3,6 +3,7 @@
 
 import { readFile } from 'node:fs/promises';
 import { version } from '@nccl-ext/core';
+import { backendArguments, readBackendChoice } from '../arguments/backend-arguments.js';
 import { type Command, defineLeaf, type Outcome, type Session } from '../command.js';
 import { backendChecks } from '../doctor/backend-checks.js';
 import { doctorText } from '../doctor/doctor-text.js';
@@ -17,15 +18,17 @@ import { readSharingFacts } from '../doctor/sharing-facts.js';
 export const doctorCommand: Command = defineLeaf({
   meta: { name: 'doctor', description: 'Check this machine; every line that is not right says its fix' },
   usage: ['[options]'],
+  args: { backend: backendArguments.backend! },
   examples: [
     { what: 'What runs here, and what would improve it', line: 'nccl-ext doctor' },
+    { what: 'Can worlds run on GPUs here', line: 'nccl-ext doctor --backend cuda' },
     { what: 'For a bug report', line: 'nccl-ext doctor --json' },
   ],
   run: runDoctor,
 });
 
-async function runDoctor({ env }: Session): Promise<Outcome> {
-  const options = optionChecks(env);
+async function runDoctor({ arguments: args, env }: Session): Promise<Outcome> {
+  const options = optionChecks(env, readBackendChoice(args));
   const backend = await backendChecks(options.backend);
   const onGpus = backend.probe?.driver.ok === true;
   const checks = [

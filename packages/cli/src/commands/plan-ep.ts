@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `nccl-ext plan ep`: who receives how much, what travels, what it takes in memory and time at least, without data and for any number of ranks.
 
+import { dtypeArgument } from '../arguments/dtype-argument.js';
 import { type Command, defineLeaf, type Outcome, type Session } from '../command.js';
 import { readEpInput } from '../plan-ep/ep-input.js';
 import { epPlanJson } from '../plan-ep/ep-plan-json.js';
@@ -24,13 +25,13 @@ export const planEpCommand: Command = defineLeaf({
       description: 'Experts per token; default 8, or that of the trace',
     },
     hidden: { type: 'string', valueHint: 'N', description: 'Elements of a row; default 7168' },
-    dtype: { type: 'string', valueHint: 'DTYPE', description: 'bf16 (the default), f16 or f32' },
+    dtype: dtypeArgument,
     layout: {
       type: 'string',
       valueHint: 'NAME',
       description: 'expert-major, rank-major, flat (the default) or packed',
     },
-    alignment: { type: 'string', valueHint: 'N', description: 'Of packed zones; default 1' },
+    alignment: { type: 'string', valueHint: 'N', description: 'Of the zones of --layout packed; default 1' },
     quantization: {
       type: 'string',
       valueHint: 'NAME',
@@ -39,7 +40,7 @@ export const planEpCommand: Command = defineLeaf({
     budget: {
       type: 'string',
       valueHint: 'N',
-      description: 'Rows that a rank receives at most; default eager',
+      description: 'Rows that a rank receives at most; default as many as come (eager)',
     },
     trace: {
       type: 'string',
@@ -52,7 +53,7 @@ export const planEpCommand: Command = defineLeaf({
       valueHint: 'KIND',
       description: 'Made up instead: uniform (the default) or zipf',
     },
-    skew: { type: 'string', valueHint: 'S', description: 'Exponent of zipf; default 1' },
+    skew: { type: 'string', valueHint: 'S', description: 'Exponent of --routing zipf; default 1' },
     seed: { type: 'string', valueHint: 'N', description: 'Of what is made up; default 1' },
     tokens: {
       type: 'string',

@@ -4,6 +4,7 @@
 import { type RefitRequest, refit, refitReport } from '@nccl-ext/m2n';
 import type { Arguments } from '../arguments/arguments.js';
 import { backendArguments, readBackendInput, requireGpuFor } from '../arguments/backend-arguments.js';
+import { requireNoLauncher } from '../arguments/launched.js';
 import { modelArguments, modelFiles, modelUsage, readModelInput } from '../arguments/model-arguments.js';
 import { pathArgument, readPath } from '../arguments/path-argument.js';
 import { byCopyEngines, smsArgument, smsOf } from '../arguments/sms-argument.js';
@@ -75,6 +76,7 @@ export const refitCommand: Command = defineLeaf({
 
 async function runRefit(session: Session): Promise<Outcome> {
   const { arguments: args, commandLine, env, signal, progress } = session;
+  requireNoLauncher('refit', env);
   const report = args.text('report');
   if (report !== undefined)
     await requireOutput({ option: 'report', path: report, extension: '.html', inputs: modelFiles(args) });

@@ -32,7 +32,7 @@ export function doctorText({ version, ok, backend, checks, options }: DoctorFind
   const settings = options.map(({ option, variable, value, origin }) => [
     option,
     value === null ? style.dim('not set') : valueText(option, value),
-    origin === 'environment' ? variable : style.dim(origin),
+    origin === 'environment' ? variable : origin === 'call' ? `--${option}` : style.dim(origin),
   ]);
   const failures = checks.filter(({ status }) => status === 'failed').length;
   const verdict = ok

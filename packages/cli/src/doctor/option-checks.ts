@@ -32,13 +32,16 @@ export interface OptionFindings {
   readonly backend: Options['backend'];
 }
 
-export function optionChecks(env: Environment): OptionFindings {
+/** `asked`: the backend that the command line names. */
+export function optionChecks(env: Environment, asked?: Options['backend']): OptionFindings {
   const options: OptionLine[] = [];
   const wrong: Check[] = [];
   for (const option of optionNames) {
     const { variable } = optionTable[option];
     const found = resolve(option, env[variable]);
     if ('problem' in found) wrong.push(found.problem);
+    else if (option === 'backend' && asked !== undefined)
+      options.push({ option, variable, value: asked, origin: 'call' });
     else options.push({ option, variable, ...found });
   }
   const unknown = resolveOptions({}, onlyUnknown(env)).warnings.map(({ variable, suggestion }) =>
@@ -55,7 +58,7 @@ export function optionChecks(env: Environment): OptionFindings {
   return {
     options,
     checks: [...(wrong.length === 0 ? [ok('Options', summary)] : wrong), ...unknown],
-    backend: backend ?? 'auto',
+    backend: asked ?? backend ?? 'auto',
   };
 }
 

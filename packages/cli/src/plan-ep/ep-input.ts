@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What `nccl-ext plan ep` is asked: a group, a layout, a routing, a topology.
 
-import { isDType, NcclExtError, singleDomain, type Topology, topologyFor } from '@nccl-ext/core';
+import { NcclExtError, singleDomain, type Topology, topologyFor } from '@nccl-ext/core';
 import { type EpLayout, type EpQuantization, epLayouts } from '@nccl-ext/core/contract';
-import type { EpConfig, EpDType } from '@nccl-ext/ep';
+import type { EpConfig } from '@nccl-ext/ep';
 import type { Arguments } from '../arguments/arguments.js';
+import { readDType } from '../arguments/dtype-argument.js';
 import { readJson } from '../arguments/read-json.js';
 import { type RoutingKind, syntheticRouting } from '../ep/synthetic-routing.js';
 import { readTrace } from './read-trace.js';
@@ -32,6 +33,8 @@ export async function readEpInput(args: Arguments): Promise<EpPlanInput> {
   const ranks = topkIdx.length;
   if (asked !== undefined && asked !== ranks)
     throw wrong('--ranks', `is ${asked}, but the trace has ${ranks} ranks`);
+  const layout = args.oneOf('layout', epLayouts) ?? 'flat';
+  if (layout !== 'packed') args.refuse(['alignment'], `is for --layout packed; this is ${layout}`);
   const config = {
     ...base,
     topK,
@@ -40,7 +43,7 @@ export async function readEpInput(args: Arguments): Promise<EpPlanInput> {
   return {
     config,
     ranks,
-    layout: args.oneOf('layout', epLayouts) ?? 'flat',
+    layout,
     alignment: args.integer('alignment', 1, 2 ** 16) ?? 1,
     quantization: args.oneOf('quantization', quantizations) ?? 'none',
     topology: await readTopology(args.text('topology'), ranks),
@@ -55,6 +58,7 @@ async function readConfig(args: Arguments): Promise<BaseConfig> {
   const file = args.text('config');
   const given: Partial<EpConfig> = file === undefined ? {} : await readJson(file, refuseConfig);
   const budget = args.integer('budget', 1, 2 ** 31 - 1);
+  const dtype = readDType(args);
   return {
     experts: 256,
     hidden: 7168,
@@ -64,7 +68,7 @@ async function readConfig(args: Arguments): Promise<BaseConfig> {
     topK: args.integer('top-k', 1, 32) ?? given.topK,
     ...(args.has('experts') ? { experts: args.integer('experts', 1, 2 ** 20)! } : {}),
     ...(args.has('hidden') ? { hidden: args.integer('hidden', 1, 2 ** 24)! } : {}),
-    ...(args.has('dtype') ? { dtype: readDType(args.text('dtype')!) } : {}),
+    ...(dtype === undefined ? {} : { dtype }),
     ...(budget === undefined ? {} : { receiveBudget: budget }),
   };
 }
@@ -83,8 +87,7 @@ const defaultTokens = 128;
 async function readRouting(args: Arguments, config: BaseConfig, ranks = defaultRanks): Promise<Routing> {
   const file = args.text('trace');
   if (file !== undefined) {
-    for (const name of ['routing', 'seed', 'skew', 'tokens'])
-      if (args.has(name)) throw wrong(`--${name}`, 'is for made-up routings; --trace has its own');
+    args.refuse(['routing', 'seed', 'skew', 'tokens'], 'is for made-up routings; --trace has its own');
     const trace = await readTrace(file);
     if (config.topK !== undefined && config.topK !== trace.topK)
       throw wrong('--top-k', `is ${config.topK}, but the trace has ${trace.topK} ids per token`);
@@ -92,6 +95,7 @@ async function readRouting(args: Arguments, config: BaseConfig, ranks = defaultR
     return { topkIdx: trace.ranks.map(({ ids }) => ids), topK: trace.topK, maxTokens, routing: file };
   }
   const kind = args.oneOf<RoutingKind>('routing', ['uniform', 'zipf']) ?? 'uniform';
+  if (kind !== 'zipf') args.refuse(['skew'], `is for --routing zipf; this is ${kind}`);
   const seed = args.integer('seed', 0, 2 ** 32 - 1) ?? 1;
   const tokens = args.integer('tokens', 0, 2 ** 20) ?? defaultTokens;
   const skew = readSkew(args);
@@ -112,12 +116,6 @@ function readSkew(args: Arguments): number {
   const skew = Number(text);
   if (skew >= 0 && skew <= 10) return skew;
   throw wrong('--skew', `is ${JSON.stringify(text)}; it must be a number from 0 to 10`);
-}
-
-function readDType(text: string): EpDType {
-  const dtype = text.toLowerCase();
-  if (isDType(dtype) && (dtype === 'f32' || dtype === 'f16' || dtype === 'bf16')) return dtype;
-  throw wrong('--dtype', `is ${JSON.stringify(text)}; it must be one of f32, f16, bf16`);
 }
 
 async function readTopology(source: string | undefined, ranks: number): Promise<Topology> {

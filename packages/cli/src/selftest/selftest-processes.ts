@@ -2,8 +2,9 @@
 // The self test where a launcher started a process per rank: every process joins the worlds of the cases as that rank.
 
 import { ProcessGroup } from '@nccl-ext/conformance';
-import { init, type Launch, localWorld, readLauncher, type TransferPathChoice } from '@nccl-ext/core';
+import { init, type Launch, localWorld, type TransferPathChoice } from '@nccl-ext/core';
 import type { BackendInput } from '../arguments/backend-arguments.js';
+import { launchOf, requireJoinable } from '../arguments/launched.js';
 import { freePorts } from '../run/free-ports.js';
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -36,8 +37,9 @@ export async function joinProcesses(
   { backend, workers, timeoutMs: usual, transferPath }: ProcessesInput,
   env: Environment,
 ): Promise<JoinedProcesses | undefined> {
-  const launch = readLauncher(env);
-  if (launch === undefined || launch.worldSize === 1) return undefined;
+  const launch = launchOf(env);
+  requireJoinable('selftest', backend, launch);
+  if (launch === undefined) return undefined;
   const control = await init({ backend, env, timeoutMs: controlTimeoutMs(usual) });
   const deadline = ({ timeoutMs }: { readonly timeoutMs?: number }): { readonly timeoutMs?: number } =>
     timeoutMs === undefined ? {} : { timeoutMs: Math.max(timeoutMs, leastTimeoutMs) };

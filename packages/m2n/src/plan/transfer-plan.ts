@@ -3,6 +3,7 @@
 
 import { NcclExtError, type Topology } from '@nccl-ext/core';
 import type { TransferProgram } from '@nccl-ext/core/contract';
+import { nearestName } from '@nccl-ext/core/extend';
 import { type Classes, countPatterns } from './build-classes.js';
 import type { ExecutablePlan, PlannedTensor, ProgramOptions } from './executable-plan.js';
 import { PlanExplanation } from './explain/plan-explanation.js';
@@ -133,7 +134,10 @@ export class TransferPlan implements ExecutablePlan {
       throw new NcclExtError('ERR_INVALID_ARGUMENT', `The plan has no tensor ${JSON.stringify(tensor)}.`, {
         field: 'tensor',
         seen: tensor,
-        help: 'plan.tensors lists their names.',
+        help: tensorHelp(
+          tensor,
+          normalised.tensors.map(({ name }) => name),
+        ),
       });
     }
     const { source, destination } = classes.classes[classes.classOf[request]!]!;
@@ -203,4 +207,10 @@ function requestOf(entryOf: Int32Array, entry: number): number {
     else high = middle;
   }
   return low - 1;
+}
+
+function tensorHelp(name: string, names: readonly string[]): string {
+  const nearest = nearestName(name, names);
+  if (nearest !== undefined) return `Did you mean ${JSON.stringify(nearest)}?`;
+  return `It has ${names.length}: ${names.slice(0, 3).join(', ')}${names.length > 3 ? ', ...' : ''}.`;
 }

@@ -137,6 +137,7 @@ describe('toSVG', () => {
   });
 
   it('refuses names that the plan does not have', () => {
-    expect(() => planOf('w').toSVG({ tensor: 'v' })).toThrow('The plan has no tensor "v"');
+    expect(() => planOf('w').toSVG({ tensor: 'v' })).toThrow('The plan has no tensor "v".\nIt has 1: w.');
+    expect(() => planOf('weight').toSVG({ tensor: 'wieght' })).toThrow('Did you mean "weight"?');
   });
 });
