@@ -78,8 +78,18 @@ describe.each(Object.entries(calls))('%s', (_, call) => {
 
 it('refit refuses wrong fields before it loads anything', async () => {
   const right = { model, from: 'tp=1', to: 'tp=1', backend: 'embedded', workers: 1 } as const;
+  const wrong = [
+    'verify',
+    'check',
+    'version',
+    'transferSms',
+    'onProgress',
+    'signal',
+    'checkpoint',
+    'colocated',
+  ];
   await expect(refit(right)).resolves.toMatchObject({ verified: false, hashed: false });
-  for (const field of ['verify', 'check', 'version', 'onProgress', 'signal', 'checkpoint', 'colocated'])
+  for (const field of wrong)
     for (const value of [null, {}])
       await expect(refit({ ...right, [field]: value } as never)).rejects.toMatchObject({
         code: 'ERR_INVALID_ARGUMENT',

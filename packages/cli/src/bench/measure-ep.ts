@@ -17,6 +17,7 @@ import type { PairedTime } from './measure-row.js';
 import { stepsPerGraph } from './measure-step.js';
 import { median, repeatTimed } from './samples.js';
 import { timeAll } from './time-all.js';
+import { withGraphs } from './with-graphs.js';
 
 /** `bytes` by the formula, and what is read and written. */
 export interface EpRow extends PairedTime {
@@ -83,13 +84,9 @@ export async function measureEpStep(
         combine();
       }
     };
-    const graphs = new Map(states.map((state) => [state, state.stream.capture(() => enqueueSteps(state))]));
-    const launch = (state: RankState): void => state.stream.launch(graphs.get(state)!);
-    const times = await repeatTimed(
-      [() => timeAll(states, launch), () => timeAll(states, enqueueSteps)],
-      signal,
+    const times = await withGraphs(states, enqueueSteps, (launch) =>
+      repeatTimed([() => timeAll(states, launch), () => timeAll(states, enqueueSteps)], signal),
     );
-    for (const graph of graphs.values()) await graph.dispose();
     const [capturedMs, uncapturedMs] = times.map((samples) => median(samples) / stepsPerGraph) as [
       number,
       number,

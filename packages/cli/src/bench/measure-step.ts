@@ -5,6 +5,7 @@ import type { BenchWorld } from './bench-world.js';
 import type { BenchRow } from './m2n-rows.js';
 import { median, repeatTimed } from './samples.js';
 import { timeAll } from './time-all.js';
+import { withGraphs } from './with-graphs.js';
 import { type TransferOptions, type TransferRank, withTransfer } from './with-transfer.js';
 
 /** Steps of a captured graph, and of the loop beside it. */
@@ -40,15 +41,10 @@ export async function measureStep(
     const enqueueSteps = ({ transfer, stream }: TransferRank): void => {
       for (let step = 0; step < stepsPerGraph; step++) transfer.enqueue(stream);
     };
-    const graphs = new Map(ranks.map((rank) => [rank, rank.stream.capture(() => enqueueSteps(rank))]));
-    const launch = (rank: TransferRank): void => rank.stream.launch(graphs.get(rank)!);
     const options = { together: world, ...(budgetMs === undefined ? {} : { budgetMs }) };
-    const [captured, uncaptured] = (await repeatTimed(
-      [() => timeAll(ranks, launch), () => timeAll(ranks, enqueueSteps)],
-      signal,
-      options,
+    const [captured, uncaptured] = (await withGraphs(ranks, enqueueSteps, (launch) =>
+      repeatTimed([() => timeAll(ranks, launch), () => timeAll(ranks, enqueueSteps)], signal, options),
     )) as [number[], number[]];
-    for (const graph of graphs.values()) await graph.dispose();
     const medians = await world.gather('enqueue', await enqueueTimes(ranks));
     return {
       bytes: row.source.bytes,

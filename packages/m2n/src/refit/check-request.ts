@@ -37,6 +37,10 @@ const run = {
     wanted: 'a string or a finite number',
     fits: (value) => typeof value === 'string' || Number.isFinite(value),
   },
+  transferSms: {
+    wanted: 'a non-negative integer',
+    fits: (value) => Number.isInteger(value) && (value as number) >= 0,
+  },
   onProgress: { wanted: 'a function', fits: (value) => typeof value === 'function' },
   signal: { wanted: 'an AbortSignal', fits: (value) => value instanceof AbortSignal },
 } satisfies { [N in keyof RefitRequest]?: Kind };
