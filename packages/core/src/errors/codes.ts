@@ -16,7 +16,7 @@ export const errorNumbers = {
   ERR_QUEUE_FULL: 4,
   /** A rank did not come in time; `peer` names it. */
   ERR_TIMEOUT: 5,
-  /** The caller's AbortSignal fired. */
+  /** The rank was aborted. */
   ERR_ABORTED: 6,
   /** An earlier timeout or lost peer left this object unusable until it is recovered or made anew. */
   ERR_POISONED: 7,

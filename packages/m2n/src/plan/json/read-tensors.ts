@@ -12,7 +12,8 @@ import { malformed, readRanks } from './read-moves.js';
 export function readTensors({ patterns, tensors, worldSize }: PlanEnvelope): readonly PlannedTensor[] {
   const known = patterns.map((pattern, i) => readPattern(pattern, `patterns[${i}]`, worldSize));
   let request = -1;
-  return tensors.map((value, i) => {
+  // Not `map`, which steps over holes.
+  return Array.from(tensors, (value, i) => {
     const field = `tensors[${i}]`;
     const { name, slot, source, destination } = asRecord(value, field);
     if (typeof name !== 'string') throw malformed(`${field}.name`, 'must be a string');
@@ -62,7 +63,7 @@ function readPattern(
 function readCopies(value: unknown, field: string, patterns: readonly SidePattern[]): readonly SideCopy[] {
   if (!Array.isArray(value) || value.length === 0)
     throw malformed(field, 'must be an array of at least one copy');
-  return value.map((entry, i) => {
+  return Array.from(value, (entry, i) => {
     const { pattern, storage } = asRecord(entry, `${field}[${i}]`);
     const known = patterns[pattern as number];
     if (!known)

@@ -81,6 +81,8 @@ describe('planFromJSON', () => {
     ['tensor name', (d) => set(d, 'tensors.0.name', 7), 'tensors[0].name'],
     ['tensor slot', (d) => set(d, 'tensors.0.slot', -1), 'tensors[0].slot'],
     ['tensor that is none', (d) => set(d, 'tensors.0', null), 'tensors[0]'],
+    ['a hole among tensors', (d) => set(d, 'tensors', new Array(1)), 'tensors[0]'],
+    ['a hole among copies', (d) => set(d, 'tensors.0.source', new Array(1)), 'tensors[0].source[0]'],
     [
       'pattern that does not fit',
       (d) => set(d, 'patterns.0.parts.0.dims.0.0.0', 6),
