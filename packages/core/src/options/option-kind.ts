@@ -27,11 +27,11 @@ export function integer(min: number, max: number): OptionKind<number> {
   };
 }
 
-/** An integer from `min` to `max` for all ranks, or one per rank: a list, as text with commas between. */
+/** An integer from `min` to `max` for all ranks, or one per rank: a list without holes, as text with commas between. */
 export function perRank(min: number, max: number): OptionKind<number | readonly number[]> {
   const one = integer(min, max);
   const is = (value: unknown): value is number | readonly number[] =>
-    Array.isArray(value) ? value.length > 0 && value.every(one.is) : one.is(value);
+    Array.isArray(value) ? value.length > 0 && Array.from(value).every(one.is) : one.is(value);
   return {
     allowed: `${one.allowed}, or one per rank`,
     is,

@@ -97,6 +97,7 @@ describe('resolveOptions', () => {
     ['sms', [28, 1.5]],
     ['sms', [28, 1025]],
     ['sms', [28, '4']],
+    ['sms', new Array(2)],
     ['port', 0],
     ['address', ''],
     ['ncclHome', 3],

@@ -53,9 +53,10 @@ describe('localWorld', () => {
   });
 
   it('refuses devices that do not fit the ranks', async () => {
-    await expect(localWorld({ ...embedded, ranks: 2, devices: [0] })).rejects.toMatchObject({
-      field: 'devices',
-    });
+    for (const devices of [[0], new Array<number>(2)])
+      await expect(localWorld({ ...embedded, ranks: 2, devices })).rejects.toMatchObject({
+        field: 'devices',
+      });
   });
 
   it('refuses unknown options and suggests the name that was meant', async () => {

@@ -91,11 +91,11 @@ function checkDevices(devices: readonly number[] | undefined, ranks: number): vo
   const valid =
     Array.isArray(devices) &&
     devices.length === ranks &&
-    devices.every((device) => Number.isInteger(device) && device >= 0);
+    Array.from(devices).every((device) => Number.isInteger(device) && device >= 0);
   if (valid) return;
   throw new NcclExtError(
     'ERR_INVALID_ARGUMENT',
-    `devices must hold one device index per rank (${ranks}), not ${Array.isArray(devices) ? `[${devices.map(describe)}]` : describe(devices)}.`,
+    `devices must hold one device index per rank (${ranks}), not ${Array.isArray(devices) ? `[${Array.from(devices, describe)}]` : describe(devices)}.`,
     {
       field: 'devices',
       seen: devices,
