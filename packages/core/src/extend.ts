@@ -38,6 +38,7 @@ export function streamHandleOf(stream: Stream, owner: Communicator): StreamHandl
 
 export { dtypeCode } from './dtype/dtype.js';
 export { requireArray, requireFunction, requireObject, requireText } from './errors/require-kind.js';
+export { textOf } from './errors/text-of.js';
 export { describe, requireInteger } from './mesh/require-integer.js';
 export { type ChannelEvents, type ChannelName, publish } from './observe/channels.js';
 export { nearestName } from './options/nearest-name.js';

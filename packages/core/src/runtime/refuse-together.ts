@@ -2,6 +2,7 @@
 // A collective step that fails on one rank fails on all: the others learn who refused, instead of waiting for a timeout.
 
 import { NcclExtError } from '../errors/nccl-ext-error.js';
+import { textOf } from '../errors/text-of.js';
 import type { AgreedFields } from './agreement.js';
 import type { Communicator } from './communicator.js';
 
@@ -22,7 +23,7 @@ export async function refuseTogether<T>(
   } catch (error) {
     result = { error };
   }
-  const refusal = 'error' in result ? String(result.error) : null;
+  const refusal = 'error' in result ? textOf(result.error) : null;
   const payload = new TextEncoder().encode(JSON.stringify({ refusal }));
   const payloads = await communicator.exchange(op, payload);
   if ('error' in result) throw result.error;

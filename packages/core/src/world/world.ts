@@ -4,7 +4,7 @@
 import type { Backend, BackendInfo, FaultSpi } from '../contract/index.js';
 import { NcclExtError } from '../errors/nccl-ext-error.js';
 import { requireFunction } from '../errors/require-kind.js';
-import { describe } from '../mesh/require-integer.js';
+import { textOf } from '../errors/text-of.js';
 import { publish } from '../observe/channels.js';
 import { Communicator, type RankOptions } from '../runtime/communicator.js';
 import { Resource } from '../runtime/resource.js';
@@ -81,11 +81,6 @@ export class World extends Resource {
     await this.#backend.dispose();
     publish('world.disposed', () => ({ backend: this.backend.name, localRanks: ranksOf(this) }));
   }
-}
-
-// What bodies throw may have no text at all.
-function textOf(error: unknown): string {
-  return error instanceof Error ? String(error) : describe(error);
 }
 
 function ranksOf(world: World): readonly number[] {

@@ -99,6 +99,18 @@ describe('Publication', () => {
     expect(results[2]?.value).toBe(1);
   });
 
+  it('tells the others when what a rank throws has no text', async () => {
+    await open(30_000);
+    await world.run(async (comm) => {
+      const { transfer, stream } = await member(comm, 1);
+      const pause = (): void => {
+        if (comm.rank === 1) throw Object.create(null);
+      };
+      const attempt = new Publication().publish({ transfer, stream, version: 1, pause });
+      await expect(attempt).rejects.toMatchObject(comm.rank === 1 ? {} : { code: 'ERR_RANK_LOST', peer: 1 });
+    });
+  });
+
   it('is torn when bytes moved and verification failed, says so, and a complete publish mends it', async () => {
     await open();
     const publications = world.ranks.map(() => new Publication());

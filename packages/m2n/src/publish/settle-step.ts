@@ -2,6 +2,7 @@
 // Ranks tell each other how a step went, so that all of them take the same decision.
 
 import type { Communicator } from '@nccl-ext/core';
+import { textOf } from '@nccl-ext/core/extend';
 
 /** How one rank's step went, as the others see it. */
 export interface StepReport {
@@ -56,7 +57,7 @@ async function exchangeReports(
 ): Promise<readonly StepReport[]> {
   const report: StepReport = {
     running: outcome === undefined,
-    error: outcome?.error === undefined ? null : String(outcome.error),
+    error: outcome?.error === undefined ? null : textOf(outcome.error),
     touched: outcome?.touched ?? false,
   };
   const payloads = await communicator.exchange(topic, new TextEncoder().encode(JSON.stringify(report)));
