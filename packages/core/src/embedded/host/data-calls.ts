@@ -122,7 +122,11 @@ function isThenable(value: unknown): value is PromiseLike<unknown> {
 }
 
 function textOf(cause: unknown): string {
-  return cause instanceof Error ? cause.message : String(cause);
+  try {
+    return cause instanceof Error ? cause.message : String(cause);
+  } catch {
+    return `a value of type ${typeof cause} without a text`;
+  }
 }
 
 function hostCopy(

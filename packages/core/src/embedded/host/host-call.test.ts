@@ -66,6 +66,24 @@ it.each(['throws', 'rejects'])(
   },
 );
 
+it('keeps a cause that has no text', async () => {
+  await inWorld(1, {}, async (world) => {
+    const { runtime } = world;
+    const [stream] = streamsOf(world) as [number];
+    for (const cause of [Object.create(null) as object, Symbol('none')]) {
+      ok(
+        runtime,
+        runtime.enqueueHostCall(stream, () => {
+          throw cause;
+        }),
+      );
+      const record = error(await runtime.synchronize(stream));
+      expect(record.code).toBe(code('ERR_HOST_CALL'));
+      expect(record.cause).toBe(cause);
+    }
+  });
+});
+
 it('is a node of a graph, called at each launch and released with it', async () => {
   await inWorld(1, {}, async (world) => {
     const { runtime } = world;
