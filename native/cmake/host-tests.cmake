@@ -25,7 +25,9 @@ function(add_fake kind variant name)
     endforeach()
   endif()
   if(kind STREQUAL "nccl")
-    target_sources(${target} PRIVATE tests/fake/fake_nccl_processes.cc)
+    foreach(part groups processes windows)
+      target_sources(${target} PRIVATE tests/fake/fake_nccl_${part}.cc)
+    endforeach()
   endif()
   target_link_libraries(${target} PRIVATE nccl_ext_settings)
   target_compile_features(${target} PRIVATE cxx_std_17)
@@ -81,10 +83,12 @@ add_executable(host_tests
   tests/host/protocol_test.cc
   tests/host/reach_test.cc
   tests/host/runtime_test.cc
+  tests/host/sent_ends_test.cc
   tests/host/sent_transfers_test.cc
   tests/host/share_memory_test.cc
   tests/host/split_test.cc
   tests/host/streams_test.cc
+  tests/host/tcp_meeting_test.cc
   tests/host/transfer_protocol_test.cc
   tests/host/transfers_test.cc
   tests/host/values_test.cc
