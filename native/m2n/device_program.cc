@@ -219,7 +219,7 @@ Outcome<DeviceProgram> loadProgram(const PreparePart& part, const std::vector<Pe
   DeviceProgram program;
   program.memory = std::move(memory.value());
   auto* base = static_cast<std::byte*>(program.memory.address());
-  const cudaError_t copied = cudaMemcpy(base, layout.bytes().data(), layout.bytes().size(), cudaMemcpyHostToDevice);
+  const cudaError_t copied = program.memory.write(layout.bytes().data(), layout.bytes().size());
   if (copied != cudaSuccess) return cudaFailure(copied, kPrepareOp, "the transfer's program").ofRank(part.rank);
 
   const auto ranksAt = [base](std::size_t at) { return reinterpret_cast<const std::int32_t*>(base + at); };

@@ -106,9 +106,8 @@ Status loadSent(DeviceProgram& program, const PreparePart& part, const std::vect
   if (!memory) return memory.error();
   const DeviceGuard guard(device);
   auto* base = static_cast<std::byte*>(memory.value().address());
-  // A rank between others that send has no rounds.
-  const cudaError_t copied =
-      bytes.empty() ? cudaSuccess : cudaMemcpy(base, bytes.data(), bytes.size(), cudaMemcpyHostToDevice);
+  // None on a rank between others that send: it has no rounds.
+  const cudaError_t copied = memory.value().write(bytes.data(), bytes.size());
   if (copied != cudaSuccess) return cudaFailure(copied, kPrepareOp, "the transfer's rounds").ofRank(part.rank);
   for (int stage = 0; stage < kTransferStages; stage++) {
     for (Draft& draft : drafts[stage]) {

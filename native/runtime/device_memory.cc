@@ -65,6 +65,13 @@ DeviceMemory DeviceMemory::foreign(MemoryOrigin origin, int device, void* addres
   return memory;
 }
 
+cudaError_t DeviceMemory::write(const void* from, std::size_t bytes) const {
+  if (bytes == 0) return cudaSuccess;
+  const cudaError_t result = cudaMemcpy(address_, from, bytes, cudaMemcpyHostToDevice);
+  // cudaMemcpy returns when it has read pageable memory; the last of it may still be on its way, and our streams do not wait for that.
+  return result == cudaSuccess ? cudaStreamSynchronize(cudaStreamLegacy) : result;
+}
+
 DeviceMemory::~DeviceMemory() {
   if (address_ == nullptr || origin_ != MemoryOrigin::kOwn) return;
   const DeviceGuard guard(device_);

@@ -32,6 +32,8 @@ class DeviceMemory {
   // Memory that somebody else frees. `hold` keeps it reachable and goes with this object, as slowly as a free.
   static DeviceMemory foreign(MemoryOrigin origin, int device, void* address, std::size_t bytes,
                               std::shared_ptr<const void> hold);
+  // Its first bytes, from pageable memory; on the device when it returns. On the current device, which is its own.
+  cudaError_t write(const void* from, std::size_t bytes) const;
   // May wait for kernels that run on the device: not on JavaScript's thread while a peer may spin.
   ~DeviceMemory();
   DeviceMemory(DeviceMemory&& other) noexcept;

@@ -12,8 +12,7 @@ Outcome<DeviceMemory> allocatePeerTable(const NcclApi& api, int device, std::siz
 }
 
 Status fillPeerTable(const DeviceMemory& table, const std::vector<void*>& addresses, const char* op) {
-  const cudaError_t result =
-      cudaMemcpy(table.address(), addresses.data(), addresses.size() * sizeof(void*), cudaMemcpyHostToDevice);
+  const cudaError_t result = table.write(addresses.data(), addresses.size() * sizeof(void*));
   return result == cudaSuccess ? ok() : Status(cudaFailure(result, op, "the peer table"));
 }
 

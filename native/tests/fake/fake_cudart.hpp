@@ -12,6 +12,9 @@ namespace nccl_ext::fake {
 // Runs `work` when the stream comes to it, or records it: what a kernel launch does.
 cudaError_t launch(cudaStream_t stream, std::function<void()> work);
 
+// Lets that many launches pass and the next one fail.
+void failLaunchAfter(int launches);
+
 // Streams, events, graphs, and allocations that are alive: 0 when everything was freed.
 int liveObjects();
 

@@ -20,6 +20,13 @@ std::atomic<int> pinnedSoFar{0};
 std::mutex pinnedMutex;
 std::map<const char*, std::size_t> pinned;  // by first byte
 
+// Of a copy from pageable memory, which has been read.
+struct Copy {
+  void* to;
+  std::vector<char> bytes;
+};
+thread_local std::vector<Copy> onTheWay;
+
 void* allocate(std::size_t bytes) {
   live++;
   return std::aligned_alloc(256, (bytes + 255) / 256 * 256);
@@ -34,6 +41,11 @@ void release(void* address) {
 
 int nccl_ext::fake::pinnedAllocations() {
   return pinnedSoFar;
+}
+
+void nccl_ext::fake::finishCopies() {
+  for (const Copy& copy : onTheWay) std::memcpy(copy.to, copy.bytes.data(), copy.bytes.size());
+  onTheWay.clear();
 }
 
 extern "C" {
@@ -83,8 +95,10 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const vo
   attributes->type = inside ? cudaMemoryTypeHost : cudaMemoryTypeUnregistered;
   return cudaSuccess;
 }
+// Only from pageable memory to a device, where it is when the legacy stream was waited for.
 cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind) {
-  std::memcpy(to, from, bytes);
+  const auto* first = static_cast<const char*>(from);
+  onTheWay.push_back({to, {first, first + bytes}});
   return cudaSuccess;
 }
 cudaError_t cudaMemset(void* address, int value, std::size_t bytes) {

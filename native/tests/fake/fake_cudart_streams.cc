@@ -12,6 +12,8 @@ using nccl_ext::fake::Work;
 
 namespace {
 
+std::atomic<int> launchesBeforeFailure{-1};  // below 0: none fails
+
 void runStream(CUstream_st* stream) {
   std::unique_lock<std::mutex> lock(stream->mutex);
   for (;;) {
@@ -27,7 +29,12 @@ void runStream(CUstream_st* stream) {
 
 }  // namespace
 
+void nccl_ext::fake::failLaunchAfter(int launches) {
+  launchesBeforeFailure = launches;
+}
+
 cudaError_t nccl_ext::fake::launch(cudaStream_t stream, Work work) {
+  if (launchesBeforeFailure >= 0 && launchesBeforeFailure-- == 0) return answer(cudaErrorLaunchOutOfResources);
   const std::lock_guard<std::mutex> lock(stream->mutex);
   if (stream->recording != nullptr)
     stream->recording->work.push_back(std::move(work));
@@ -59,8 +66,9 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   live--;
   return cudaSuccess;
 }
-// Only ever called for the legacy stream, on which nothing is pending here.
+// Only ever called for the legacy stream.
 cudaError_t cudaStreamSynchronize(cudaStream_t) {
+  nccl_ext::fake::finishCopies();
   return cudaSuccess;
 }
 
