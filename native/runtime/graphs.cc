@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Graphs: what a stream records, launched as one operation. A graph has an error box of its own, because it may be
 // launched on another stream than the one that recorded it; the launching stream's synchronize looks into it.
+#include <algorithm>
+
 #include "m2n/prepared_transfer.hpp"
 #include "runtime/cuda_error.hpp"
 #include "runtime/runtime.hpp"
@@ -104,7 +106,8 @@ Status Runtime::launchGraph(Handle graphHandle, Handle streamHandle) {
     result = cudaEventRecord(rank.lastBarrier.get(), stream->stream.get());
     rank.barrierStream = stream.get();
   }
-  if (stream->launched.empty() || stream->launched.back() != graph) stream->launched.push_back(graph);
+  auto& launched = stream->launched;
+  if (std::find(launched.begin(), launched.end(), graph) == launched.end()) launched.push_back(graph);
   Operation operation;
   operation.entries = 3;
   operation.graph = graph;

@@ -102,6 +102,8 @@ void TcpHub::reapEnded() {
 void TcpHub::serve(Socket socket) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
+    // The hub ends the connections that it knows, and waits for all.
+    if (closing_) return;
     sockets_.insert(&socket);
   }
   std::optional<Member> member;
