@@ -89,6 +89,7 @@ add_executable(host_tests
   tests/host/split_test.cc
   tests/host/streams_test.cc
   tests/host/tcp_meeting_test.cc
+  tests/host/torn_transfers_test.cc
   tests/host/transfer_protocol_test.cc
   tests/host/transfers_test.cc
   tests/host/values_test.cc

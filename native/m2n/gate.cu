@@ -80,8 +80,8 @@ __global__ void __launch_bounds__(kThreads)
   if (threadIdx.x != 0) return;
   if (shared.missing > 0) {
     const int peer = args.senders[shared.firstMissing];
-    const TransferCell& cell = args.controls[args.rank][arrivalCell(args.size, args.stage, peer)];
-    failTransfer(args, static_cast<WaitEnd>(shared.end), peer, shared.missing, epoch, cell.value);
+    TransferCell& cell = args.controls[args.rank][arrivalCell(args.size, args.stage, peer)];
+    failTransfer(args, static_cast<WaitEnd>(shared.end), peer, shared.missing, epoch, peek<kSystem>(cell.value));
   }
   endStage(args, epoch, args.state->failed != 0, args.state->completed);
 }

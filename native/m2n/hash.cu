@@ -5,7 +5,7 @@
 // roles   each CTA takes a contiguous range of words, thread t every blockDim-th of it
 // edges   none of its own: stream order, and T2 (m2n/shared/transfer.hpp) between ranks
 // limits  as the transfer's kernel
-// failure a difference -> record; the rank stays usable. Behind a failure of the rank nothing is hashed or compared
+// failure a difference -> record; the rank stays usable. Behind a failure of the rank nothing is cleared, hashed or compared
 #include <algorithm>
 
 #include "m2n/hash.hpp"
@@ -20,6 +20,10 @@ __device__ bool mustSkip(DeviceStatus* status, RankWords* words) {
 }
 
 __global__ void __launch_bounds__(kThreads) clearKernel(const __grid_constant__ CompareArgs args) {
+  __shared__ bool skip;
+  if (threadIdx.x == 0) skip = mustSkip(args.status, args.words);
+  __syncthreads();
+  if (skip) return;
   const std::uint64_t epoch = args.state->epoch + 1;
   for (std::uint32_t i = threadIdx.x; i < args.sent.groups; i += blockDim.x) sumsOf(args.sent, epoch)[i] = 0;
   for (std::uint32_t i = threadIdx.x; i < args.received.groups; i += blockDim.x) sumsOf(args.received, epoch)[i] = 0;

@@ -86,8 +86,8 @@ __device__ void exchangeArrivals(const TransferArgs& args, std::uint64_t epoch, 
   __syncthreads();
   if (threadIdx.x != 0 || shared.missing == 0) return;
   const int peer = args.senders[shared.firstMissing];
-  const TransferCell& cell = args.controls[args.rank][arrivalCell(args.size, args.stage, peer)];
-  failTransfer(args, static_cast<WaitEnd>(shared.end), peer, shared.missing, epoch, cell.value);
+  TransferCell& cell = args.controls[args.rank][arrivalCell(args.size, args.stage, peer)];
+  failTransfer(args, static_cast<WaitEnd>(shared.end), peer, shared.missing, epoch, peek<kSystem>(cell.value));
 }
 
 template <Paths kPaths>

@@ -10,7 +10,7 @@ namespace nccl_ext {
 struct TransferPath {
   std::int32_t peer = 0;
   const char* direction = "send";  // or "receive"
-  const char* path = "mapped";     // or "local", "sendrecv"
+  const char* path = "mapped";     // or "local", "sendrecv", "copy-engine"
   std::int64_t bytes = 0;          // of one execution
   std::string why;
 };

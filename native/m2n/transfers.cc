@@ -175,8 +175,8 @@ Status Runtime::enqueueTransfer(Handle handle, Handle streamHandle) {
   }
   const Status status = commit(stream, std::move(operation), launched, kTransferOp);
   takeTurns(*stream, {found.value()});
-  // Without one of its groups the peers would wait in theirs.
-  if (!status && transfer.watch) poison(rank, status.error());
+  // A part of it may run: without the rest the peers wait in vain, and the next one would go by the grants of this one.
+  if (!status) poison(rank, status.error());
   watchSends(found.value());
   return status;
 }
@@ -224,6 +224,7 @@ void Runtime::takeTurns(StreamState& stream, const std::vector<std::shared_ptr<P
 void Runtime::forgetTurns(const StreamState& stream) {
   for (PreparedTransfer* transfer : stream.owner->transfers) {
     if (transfer->stream == &stream) transfer->stream = nullptr;
+    transfer->uses.erase(stream.handle);
   }
 }
 

@@ -72,6 +72,7 @@ Status Runtime::freeBuffer(Handle handle) {
         .ofRank(rank.rank)
         .helped("Free windows, transfers and graphs first, and synchronize the streams that use it.");
   }
+  notice(rank);
   handles_.remove(handle);
   rank.buffers.erase(buffer.get());
   const auto bytes = static_cast<std::int64_t>(buffer->memory.ownBytes());

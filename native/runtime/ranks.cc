@@ -130,6 +130,8 @@ void Runtime::disposeDrained(const Rank& rank, Status children) {
   const auto finish = [waiters = std::exchange(rank->disposeWaiters, {}), children](const Status& status) {
     for (const DoneStatus& waiter : waiters) waiter(children ? status : children);
   };
+  // Before its boxes go: why it leaves, and what peers may still write to.
+  notice(*rank);
   releaseObjects(*rank);
   handles_.remove(rank->handle);
   if (const Rank parent = rank->parent.lock()) parent->children.erase(rank);

@@ -80,6 +80,8 @@ Status Runtime::freeStream(Handle handle) {
         .ofRank(rank.rank)
         .helped("Synchronize it, then dispose it again.");
   }
+  // Its box goes, and with it why the rank failed.
+  notice(rank);
   poller_.forget(stream.get());
   if (rank.barrierStream == stream.get()) rank.barrierStream = nullptr;
   forgetTurns(*stream);

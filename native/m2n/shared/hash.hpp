@@ -5,7 +5,8 @@
 // A sender hashes what a stage reads just before it, the receiver what lies in its memory after the last stage.
 //
 // H1 Sums exist twice, for even and odd epochs: a sender that is one execution ahead of a receiver leaves the sums alone
-//    that this one still compares. It cannot be two ahead, because it needs the receiver's grant for the next one.
+//    that this one still compares. It cannot be two ahead, because it needs the receiver's grant for the next one; and executions that
+//    are skipped, which need none, clear nothing.
 // H2 They travel as the bytes do: made before the stage's kernel begins, and behind its arrival (edge T2, m2n/shared/transfer.hpp).
 #pragma once
 

@@ -41,7 +41,8 @@ NCCL_EXT_HD inline WaitEnd awaitCell(const TransferArgs& args, TransferCell& cel
   constexpr unsigned kSpinsPerLook = 2048;
   std::uint64_t& progress = args.controls[peer][progressCell(args.size)].value;
   std::uint64_t begun = 0, written = 0;
-  for (unsigned spins = 1;; spins++) {
+  // 2^32 spins are less than an hour, and timeouts may be weeks.
+  for (std::uint64_t spins = 1;; spins++) {
     if (hasReached(observe<kSystem>(cell.value), epoch)) return WaitEnd::kArrived;
     if (spins % kSpinsPerLook != 0) continue;
     if (peek<kSystem>(args.words->stop) != 0 || peek<kSystem>(args.words->drained) != 0) return WaitEnd::kStopped;
@@ -110,11 +111,16 @@ NCCL_EXT_HD inline void failTransfer(const TransferArgs& args, WaitEnd end, int 
   record.peer = peer;
   record.code = static_cast<std::int32_t>(ErrorCode::kTimeout);
   if (end == WaitEnd::kStopped) {
+    // Behind the claim of a thread of this kernel that failed first.
+    (void)observe<kSystem>(args.words->drained);
     record.code = observe<kSystem>(args.words->stop);
     record.peer = peek<kSystem>(args.words->peer);
   }
-  // Without a stop another thread or operation of the rank has failed and told why.
-  if (record.code != 0) report(*args.status, record);
+  // Something else of the rank has failed and told why, maybe on another stream. This one must learn that its execution is torn.
+  if (record.code == 0 || record.code == static_cast<std::int32_t>(ErrorCode::kPoisoned))
+    reportSkipped(guardOf(args), ErrorCode::kPoisoned, Skipped::kRanAllTheSame);
+  else
+    report(*args.status, record);
   publish<kDevice>(args.state->failed, std::uint32_t{1});
   publish<kSystem>(args.words->drained, 1);
 }

@@ -24,6 +24,7 @@ void compareAll(const CompareArgs& args) {
 
 cudaError_t launchClearHashes(const CompareArgs& args, cudaStream_t stream) {
   return fake::launch(stream, [args] {
+    if (mustSkip(args.status, args.words)) return;
     clearSums(args.sent, args.state->epoch + 1);
     clearSums(args.received, args.state->epoch + 1);
   });

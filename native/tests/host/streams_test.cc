@@ -79,6 +79,18 @@ TEST(Runtime, BarrierOfAMissingRankTimesOutAndPoisons) {
   harness.dispose(next);
 }
 
+TEST(Runtime, KnowsWhyARankFailedWhenTheStreamIsGone) {
+  Harness harness;
+  const auto ranks = harness.ranks(2, milliseconds(60));
+  const Handle stream = valueOf(harness.runtime.createStream(ranks[0]));
+  ASSERT_TRUE(harness.runtime.enqueueBarrier(stream));
+  harness.until([&] { return harness.runtime.queued(stream) == 0; });
+  ASSERT_TRUE(harness.runtime.freeStream(stream));
+  ASSERT_TRUE(harness.runtime.poisonOf(ranks[0]).has_value());
+  EXPECT_EQ(harness.runtime.poisonOf(ranks[0])->code, ErrorCode::kTimeout);
+  harness.dispose(ranks);
+}
+
 // As packages/core/src/embedded/worker/barrier-op.test.ts has it.
 TEST(Runtime, SkipsWhatWasQueuedBehindAFailureOnEveryStream) {
   Harness harness;
