@@ -122,3 +122,8 @@ endif()
 if(NCCL_EXT_SANITIZE STREQUAL "thread")
   include(cmake/race-controls.cmake)
 endif()
+
+# What kernels compute does not depend on the host's CPU.
+if(NOT NCCL_EXT_SANITIZE STREQUAL "thread" AND NOT CMAKE_CROSSCOMPILING)
+  include(cmake/simt-tests.cmake)
+endif()

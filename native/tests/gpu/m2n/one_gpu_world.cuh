@@ -89,6 +89,9 @@ class World {
                             rank,
                             size,
                             stage,
+                            stage,  // step
+                            1,      // counted
+                            0,      // watched
                             stage == (forwards_ ? 1 : 0)};
       }
     }
@@ -108,6 +111,7 @@ class World {
   cudaStream_t stream(int rank) const { return ranks_[rank].stream; }
   const TransferCounts& counts(int rank) const { return *ranks_[rank].counts; }
   const DeviceStatus& status(int rank) const { return *ranks_[rank].status; }
+  const TransferArgs& args(int rank, int stage = 0) const { return ranks_[rank].args[stage]; }
   int ctas(int rank) const { return ranks_[rank].args[0].work.ctas; }
 
   void enqueue(int rank, cudaStream_t stream) {

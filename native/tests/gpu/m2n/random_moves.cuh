@@ -14,12 +14,13 @@ constexpr std::uint64_t kSpace = 4 << 20;  // of each rank's sources and of its 
 struct Generator {
   std::mt19937_64 random;
   std::vector<std::uint64_t> sourceEnd, destinationEnd;
+  std::uint64_t space = kSpace;
 
   std::uint64_t pick(std::uint64_t below) { return random() % below; }
   // Room at the end of one memory, at any alignment or at 256 bytes; none when it is full.
   bool take(std::vector<std::uint64_t>& ends, int rank, std::uint64_t bytes, bool aligned, std::uint64_t& offset) {
     offset = (ends[rank] + 255) / 256 * 256 + (aligned ? 0 : pick(256));
-    if (offset + bytes > kSpace) return false;
+    if (offset + bytes > space) return false;
     ends[rank] = offset + bytes + pick(64);
     return true;
   }

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+// The transfer kernels against a host that makes the same moves: several ranks at once, by vectors and by the bulk copy engine.
+#include <gtest/gtest.h>
+
+#include "m2n/gate.hpp"
+#include "tests/gpu/m2n/executions.cuh"
+
+namespace nccl_ext::test {
+namespace {
+
+class SimtTransfer : public testing::TestWithParam<bool> {
+ protected:
+  bool bulk() const { return GetParam(); }
+};
+
+Generator generatorOf(std::uint64_t seed, int ranks, std::uint64_t space) {
+  const auto count = static_cast<std::size_t>(ranks);
+  return {std::mt19937_64(seed), std::vector<std::uint64_t>(count), std::vector<std::uint64_t>(count), space};
+}
+
+TEST_P(SimtTransfer, MovesEveryByteOfRandomPrograms) {
+  constexpr std::uint64_t kBytes = 192 << 10;
+  for (int round = 0; round < 24; round++) {
+    simt::machine().reset(static_cast<unsigned>(round));
+    const int size = 1 + round % 4;
+    Memories memories(size, kBytes);
+    Generator g = generatorOf(1000 + static_cast<unsigned>(round), size, kBytes);
+    std::vector<RankMoves> ranks(static_cast<std::size_t>(size));
+    for (int rank = 0; rank < size; rank++) {
+      for (std::uint64_t tensor = g.pick(round % 5 == 0 ? 20 : 4); tensor-- > 0;) addTensor(g, memories, ranks, rank);
+    }
+    const StageLimits limits{static_cast<int>(1 + g.pick(3)), bulk()};
+    ASSERT_TRUE(executeAndCompare(memories, ranks, limits, g)) << "round " << round;
+  }
+}
+
+// Between places of every alignment, in tensors that end where the memory does.
+TEST_P(SimtTransfer, MovesRunsOfEveryLength) {
+  constexpr std::uint64_t kLongest = 300, kColumns = 2, kRows = 3;
+  for (std::uint64_t shift = 0; shift < 16; shift += 3) {
+    simt::machine().reset(shift);
+    std::vector<Move> moves;
+    std::uint64_t source = 0, destination = 0;
+    for (std::uint64_t run = 1 + shift / 3 % 2; run <= kLongest; run += 2) {
+      const std::uint64_t gap = run % 3 == 0 ? shift : 0;
+      source += shift;
+      for (std::uint64_t column = 0; column < kColumns; column++) {
+        Move move;
+        move.peer = 1;
+        move.source = source + column * run;
+        move.destination = destination += run % 16;
+        move.inner = run;
+        move.counts = {1, 1, kRows};
+        move.sourceStrides[2] = static_cast<std::int64_t>(kColumns * run + gap);
+        move.destinationStrides[2] = static_cast<std::int64_t>(run + run % 5);
+        destination += kRows * (run + run % 5);
+        moves.push_back(move);
+      }
+      source += kRows * (kColumns * run + gap) - gap;
+    }
+    Memories memories(2, destination);
+    memories.sources[0].allocate(source);
+    for (Move& move : moves) {
+      move.source = memories.sources[0].address(move.source);
+      move.destination = memories.destinations[1].address(move.destination);
+    }
+    std::vector<RankMoves> ranks(2);
+    ranks[0].stages[0] = moves;
+    Generator g = generatorOf(shift, 2, destination);
+    ASSERT_TRUE(executeAndCompare(memories, ranks, {static_cast<int>(1 + shift % 3), bulk()}, g)) << "shift " << shift;
+  }
+}
+
+// Two ranks that write to each other, 64 KiB each.
+struct Pair {
+  explicit Pair(std::uint64_t seed) : memories(2, kBytes), ranks(2) {
+    simt::machine().reset(seed);
+    for (int rank = 0; rank < 2; rank++) {
+      const auto at = static_cast<std::size_t>(rank);
+      Move move;
+      move.peer = 1 - rank;
+      move.source = memories.sources[at].address(0);
+      move.destination = memories.destinations[1 - at].address(0);
+      move.inner = kBytes;
+      ranks[at].stages[0] = {move};
+      std::fill(memories.sources[at].host.begin(), memories.sources[at].host.end(), std::uint8_t{7});
+      memories.sources[at].push();
+      memories.destinations[at].push();
+    }
+  }
+  static constexpr std::uint64_t kBytes = 64 << 10;
+  Memories memories;
+  std::vector<RankMoves> ranks;
+};
+
+TEST_P(SimtTransfer, WritesNothingBeforeTheGrant) {
+  for (std::uint64_t seed = 0; seed < 6; seed++) {
+    Pair pair(seed);
+    World world(pair.ranks, {2, bulk()});
+    world.enqueue(0, world.stream(0));
+    ASSERT_EQ(simt::machine().run(3000), "");
+    ASSERT_FALSE(simt::machine().idle());
+    const Memory& memory = pair.memories.destinations[1];
+    ASSERT_EQ(std::memcmp(memory.device, memory.host.data(), Pair::kBytes), 0) << "seed " << seed;
+    world.enqueue(1, world.stream(1));
+    CHECK_CUDA(cudaDeviceSynchronize());
+    for (const RankMoves& rank : pair.ranks) move(pair.memories, rank.stages[0][0]);
+    EXPECT_TRUE(world.quiet() && same(pair.memories)) << "seed " << seed;
+  }
+}
+
+// The record names the receiver, no byte is written, and what follows is skipped.
+TEST_P(SimtTransfer, EndsByItsDeadlineWithoutAReceiver) {
+  for (std::uint64_t seed = 0; seed < 3; seed++) {
+    Pair pair(seed);
+    pair.ranks[1].stages[0].clear();
+    World world(pair.ranks, {2, bulk()}, 20'000'000);
+    world.enqueue(0, world.stream(0));
+    CHECK_CUDA(cudaDeviceSynchronize());
+    EXPECT_EQ(world.status(0).code, static_cast<int>(ErrorCode::kTimeout));
+    EXPECT_EQ(world.status(0).peer, 1);
+    clear(const_cast<DeviceStatus&>(world.status(0)));
+    world.enqueue(0, world.stream(0));
+    world.enqueue(1, world.stream(1));
+    CHECK_CUDA(cudaDeviceSynchronize());
+    EXPECT_EQ(world.status(0).code, static_cast<int>(ErrorCode::kPoisoned));
+    EXPECT_EQ(world.status(1).code, static_cast<int>(ErrorCode::kTimeout));
+    EXPECT_EQ(world.status(1).peer, 0);
+    EXPECT_EQ(world.counts(0).completed, 0u);
+    EXPECT_TRUE(same(pair.memories)) << "seed " << seed;
+  }
+}
+
+// Around copies by copy engines, which are the host's here.
+TEST(SimtGate, HoldsTheStreamUntilTheGrantAndTheArrival) {
+  for (std::uint64_t seed = 0; seed < 6; seed++) {
+    Pair pair(seed);
+    World world(pair.ranks, {2, false});
+    CHECK_CUDA(launchGate(world.args(0), world.stream(0)));
+    ASSERT_EQ(simt::machine().run(2000), "");
+    ASSERT_FALSE(simt::machine().idle());
+    CHECK_CUDA(launchGate(world.args(1), world.stream(1)));
+    CHECK_CUDA(cudaDeviceSynchronize());
+    EXPECT_EQ(world.args(0).state->failed + world.args(1).state->failed, 0u);
+    CHECK_CUDA(launchSettle(world.args(0), Pair::kBytes, world.stream(0)));
+    ASSERT_EQ(simt::machine().run(2000), "");
+    ASSERT_FALSE(simt::machine().idle());
+    CHECK_CUDA(launchSettle(world.args(1), Pair::kBytes, world.stream(1)));
+    CHECK_CUDA(cudaDeviceSynchronize());
+    EXPECT_TRUE(world.quiet());
+    for (int rank = 0; rank < 2; rank++) {
+      EXPECT_EQ(world.counts(rank).completed, 1u);
+      EXPECT_EQ(world.counts(rank).written, Pair::kBytes);
+      EXPECT_EQ(world.args(rank).state->epoch, 1u);
+    }
+  }
+}
+
+TEST(SimtGate, EndsByItsDeadline) {
+  Pair pair(1);
+  World world(pair.ranks, {2, false}, 20'000'000);
+  CHECK_CUDA(launchGate(world.args(0), world.stream(0)));
+  CHECK_CUDA(cudaDeviceSynchronize());
+  EXPECT_EQ(world.status(0).code, static_cast<int>(ErrorCode::kTimeout));
+  EXPECT_EQ(world.status(0).peer, 1);
+  EXPECT_EQ(world.args(0).state->failed, 1u);
+  CHECK_CUDA(launchSettle(world.args(0), Pair::kBytes, world.stream(0)));
+  CHECK_CUDA(cudaDeviceSynchronize());
+  EXPECT_EQ(world.args(0).state->failed, 0u);
+  EXPECT_EQ(world.args(0).state->epoch, 1u);
+  EXPECT_EQ(world.counts(0).completed + world.counts(0).written, 0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Paths, SimtTransfer, testing::Bool(),
+                         [](const auto& info) { return info.param ? "Bulk" : "Vectors"; });
+
+}  // namespace
+}  // namespace nccl_ext::test
