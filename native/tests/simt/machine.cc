@@ -17,6 +17,9 @@ namespace {
 constexpr std::uint64_t kMostThreads = 24'576;  // at once: each has a stack
 constexpr std::uint64_t kTurnNs = 100;
 
+// Ends the thread that failed.
+struct Failed {};
+
 }  // namespace
 
 std::string placeOf(const Thread& thread) {
@@ -100,7 +103,12 @@ void Machine::startCta(Grid& grid) {
     thread->index = {i % block.x, i / block.x % block.y, i / block.x / block.y};
     thread->lane = i % 32;
     thread->fiber = takeFiber();
-    thread->fiber->start([&grid] { grid.kernel(); });
+    thread->fiber->start([&grid] {
+      try {
+        grid.kernel();
+      } catch (const Failed&) {
+      }
+    });
     warp.lanes.push_back(std::move(thread));
     warp.ready++;
     warp.present |= std::uint32_t{1} << (i % 32);
@@ -203,13 +211,9 @@ void Machine::yield() {
   if (current_ != nullptr) Fiber::pause();
 }
 
-void Machine::fail(std::string text) {
-  {
-    // The fiber never ends, so it must not hold memory.
-    const std::string mine = std::move(text);
-    problem_ = placeOf(*current_) + ": " + mine;
-  }
-  for (;;) Fiber::pause();
+void Machine::fail(const std::string& text) {
+  problem_ = placeOf(*current_) + ": " + text;
+  throw Failed();
 }
 
 void Machine::wake(Thread& thread) {

@@ -38,7 +38,7 @@ class Machine {
   void yield();
   // Something changed that others may wait for.
   void moved() { still_ = 0; }
-  [[noreturn]] void fail(std::string text);
+  [[noreturn]] void fail(const std::string& text);
   Thread* current() { return current_; }
   std::uint64_t now() const { return now_; }
 

@@ -71,6 +71,37 @@ TEST_P(SimtTransfer, MovesRunsOfEveryLength) {
   }
 }
 
+// One CTA with more tiles than its rings have stages: in runs that the engine stores, in runs that lanes store, and to replicas.
+TEST_P(SimtTransfer, LoadsAStageAgainWhenItsStoreHasReadIt) {
+  struct Case {
+    std::uint64_t run;
+    int copies;
+  };
+  for (const Case& one : {Case{4096, 1}, {4096, 2}, {200, 1}, {1000, 2}}) {
+    simt::machine().reset(one.run + static_cast<unsigned>(one.copies));
+    constexpr std::uint64_t kBytes = 600'000;
+    const std::uint64_t rows = kBytes / one.run;
+    Memories memories(3, kBytes);
+    std::vector<RankMoves> ranks(3);
+    for (int copy = 0; copy < one.copies; copy++) {
+      Move move;
+      move.peer = 1 + copy;
+      move.source = memories.sources[0].address(0);
+      move.destination = memories.destinations[static_cast<std::size_t>(move.peer)].address(0);
+      move.inner = one.run / 2;
+      move.counts[2] = rows;
+      move.sourceStrides[2] = static_cast<std::int64_t>(one.run);
+      move.destinationStrides[2] = static_cast<std::int64_t>(one.run / 2);
+      ranks[0].stages[0].push_back(move);
+      move.source += one.run / 2;
+      move.destination += rows * (one.run / 2);
+      ranks[0].stages[0].push_back(move);
+    }
+    Generator g = generatorOf(7, 3, kBytes);
+    ASSERT_TRUE(executeAndCompare(memories, ranks, {1, bulk()}, g)) << "runs of " << one.run;
+  }
+}
+
 // Two ranks that write to each other, 64 KiB each.
 struct Pair {
   explicit Pair(std::uint64_t seed) : memories(2, kBytes), ranks(2) {
