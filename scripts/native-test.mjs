@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs the host tests of native code on fake CUDA and NCCL: plain with the binding under Node, then under the sanitizers, and for arm64.
+// Runs the host tests of native code on fake CUDA and NCCL, and kernels on fibers: plain with the binding under Node, then under the sanitizers, and for arm64.
 // node scripts/native-test.mjs [fake] [asan] [tsan] [linux-arm64]
 
 import { argv } from 'node:process';

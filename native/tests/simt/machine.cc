@@ -137,20 +137,19 @@ bool Machine::round() {
 }
 
 // Lanes in order, in reverse, or one alone: what no collective orders may come in any order.
-bool Machine::runWarp(Warp& warp) {
+void Machine::runWarp(Warp& warp) {
   const std::size_t lanes = warp.lanes.size();
   const std::uint64_t way = pick(16);
   if (way == 0) {
     Thread& thread = *warp.lanes[pick(lanes)];
     if (thread.runs()) resume(thread);
-    return true;
+    return;
   }
   const std::size_t first = pick(lanes);
   for (std::size_t i = 0; i < lanes && problem_.empty(); i++) {
     Thread& thread = *warp.lanes[(way % 2 == 0 ? first + i : first + lanes - i) % lanes];
     if (thread.runs()) resume(thread);
   }
-  return true;
 }
 
 void Machine::resume(Thread& thread) {

@@ -62,10 +62,11 @@ class Machine {
     Grid* grid;
   };
 
+  // Each: whether anything happened.
   bool startCtas();
   void startCta(Grid& grid);
   bool round();
-  bool runWarp(Warp& warp);
+  void runWarp(Warp& warp);
   void resume(Thread& thread);
   bool retire();
   std::string blockedThreads() const;
