@@ -59,6 +59,7 @@ set(RUNTIME_SOURCES
   runtime/module_state.cc
   runtime/open_rank.cc
   runtime/open_share.cc
+  runtime/overdue_work.cc
   runtime/peer_table.cc
   runtime/physical_memory.cc
   runtime/pinned.cc

@@ -5,6 +5,7 @@
 // by one thread. So a disposed rank only drains and drops its objects; the last one of a world closes them all.
 #include "m2n/prepared_transfer.hpp"
 #include "runtime/cuda_error.hpp"
+#include "runtime/overdue_work.hpp"
 #include "runtime/runtime.hpp"
 
 namespace nccl_ext {
@@ -183,6 +184,7 @@ void Runtime::releaseObjects(RankState& rank) {
   // Work that did not end by its deadline may still use memory.
   bool drained = true;
   for (const StreamState* stream : rank.streams) drained = drained && stream->queue.empty();
+  if (!drained) keepOverdueWork(rank);
   releaseGraphs(rank);
   for (PreparedTransfer* transfer : std::exchange(rank.transfers, {})) {
     const auto held = handles_.find<PreparedTransfer>(transfer->handle, "dispose").value();

@@ -6,6 +6,7 @@
 #include "nccl/loader.hpp"
 #include "runtime/cuda_error.hpp"
 #include "runtime/open_rank.hpp"
+#include "runtime/overdue_work.hpp"
 #include "runtime/runtime.hpp"
 #include "runtime/tcp_meeting.hpp"
 
@@ -231,7 +232,10 @@ void Runtime::shutdown() {
     }
   }
   awaitDrained();
-  for (const Rank& rank : ranks_) releaseGraphs(*rank);
+  for (const Rank& rank : ranks_) {
+    keepOverdueWork(*rank);
+    releaseGraphs(*rank);
+  }
   // All workers first: closing is collective among the ranks of a process.
   for (const Rank& rank : ranks_) {
     rank->worker->post([rank = rank.get()] { (void)closeRank(*rank, true, Clock::now() + kCloseGrace); });

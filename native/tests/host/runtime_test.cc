@@ -224,6 +224,31 @@ TEST(Runtime, AllocatesNothingPinnedOnTheDataPath) {
   EXPECT_EQ(fake::pinnedAllocations(), before);
 }
 
+// As behind long work on a stream of somebody else's: what the copy reads must be there when it comes.
+TEST(Runtime, KeepsWhatWorkUsesThatOutlastsItsRank) {
+  Harness harness;
+  const auto ranks = harness.ranks(1, milliseconds(1));
+  const Handle stream = valueOf(harness.runtime.createStream(ranks[0]));
+  const Handle buffer = valueOf(harness.runtime.allocate(ranks[0], 64, MemoryKind::kPlain));
+  std::atomic<bool> over{false};
+  const std::uint64_t address = valueOf(harness.runtime.streamAddress(stream));
+  (void)fake::launch(reinterpret_cast<cudaStream_t>(static_cast<std::uintptr_t>(address)), [&over] {
+    while (!over) std::this_thread::sleep_for(milliseconds(1));
+  });
+  Bytes up(64, 1);
+  HostSpan host = spanOf(up);
+  const std::weak_ptr<void> kept = host.keep;
+  ASSERT_TRUE(harness.runtime.enqueueUpload(stream, buffer, 0, std::move(host)));
+  std::thread ends([&over] {
+    std::this_thread::sleep_for(kCloseGrace + milliseconds(500));
+    over = true;
+  });
+  // The fake waits for a stream that goes.
+  harness.dispose(ranks);
+  ends.join();
+  EXPECT_FALSE(kept.expired());
+}
+
 TEST(Runtime, DescribesTheGpuAndItsShare) {
   Harness harness;
   const auto ranks = valueOf(harness.tryRanks({4, {}, milliseconds(2000), {}}));
