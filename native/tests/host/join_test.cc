@@ -75,6 +75,8 @@ TEST(Join, SaysOnStreamsWhoWasLost) {
   ASSERT_TRUE(*pair.first && *pair.second);
   const Handle rank = pair.first->value(), stream = valueOf(pair.zero.runtime.createStream(rank));
   ASSERT_TRUE(pair.zero.runtime.enqueueBarrier(stream));
+  // Here the flags of rank 1 go with it, where a real peer has them mapped: they must have been written by then.
+  std::this_thread::sleep_for(milliseconds(100));
   std::optional<ErrorCode> exchanged;
   pair.zero.runtime.exchange(rank, "topic", Bytes{1}, [&](const auto& all) { exchanged = codeOf(all); });
   pair.one.dispose({pair.second->value()});
