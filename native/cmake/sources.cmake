@@ -75,6 +75,7 @@ set(RUNTIME_SOURCES
   runtime/streams.cc
   runtime/tcp_frames.cc
   runtime/tcp_hub.cc
+  runtime/tcp_line.cc
   runtime/tcp_meeting.cc
   runtime/verdict.cc
   runtime/window_memory.cc

@@ -64,13 +64,35 @@ Outcome<std::vector<Bytes>> LocalMeeting::gather(int rank, const Arrival& arriva
 }
 
 void LocalMeeting::leave(int rank, const ErrorRecord& reason) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  auto& left = left_[static_cast<std::size_t>(rank)];
-  if (!left) {
-    left = reason;
-    leavers_.push_back(rank);
+  std::vector<std::pair<OnLoss, int>> calls;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    auto& left = left_[static_cast<std::size_t>(rank)];
+    if (!left) {
+      left = reason;
+      leavers_.push_back(rank);
+    }
+    changed_.notify_all();
+    watchers_.erase(rank);
+    for (auto watcher = watchers_.begin(); watcher != watchers_.end();) {
+      const std::optional<int> lost = lostTo(watcher->first);
+      if (lost) calls.emplace_back(std::move(watcher->second), *lost);
+      watcher = lost ? watchers_.erase(watcher) : std::next(watcher);
+    }
   }
-  changed_.notify_all();
+  for (const auto& [told, lost] : calls) told(lost);
+}
+
+void LocalMeeting::watch(int rank, OnLoss told) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  if (left_[static_cast<std::size_t>(rank)]) return;
+  const std::optional<int> lost = lostTo(rank);
+  if (!lost) {
+    watchers_[rank] = std::move(told);
+    return;
+  }
+  lock.unlock();
+  told(*lost);
 }
 
 std::optional<ErrorRecord> LocalMeeting::lossFor(int rank) {
@@ -116,6 +138,16 @@ int LocalMeeting::causeOf(int peer) const {
     peer = left->peer;
   }
   return peer;
+}
+
+// Whom `rank` hears of as lost when it meets nobody; none while those who left were done.
+std::optional<int> LocalMeeting::lostTo(int rank) const {
+  for (const int peer : leavers_) {
+    if (peer == rank || left_[static_cast<std::size_t>(peer)]->code == ErrorCode::kDisposed) continue;
+    const int cause = causeOf(peer);
+    return cause == rank ? peer : cause;
+  }
+  return std::nullopt;
 }
 
 Outcome<std::vector<Bytes>> LocalMeeting::outcomeOf(const Session& session, int rank) const {

@@ -16,6 +16,7 @@ class LocalMeeting final : public Meeting {
 
   Outcome<std::vector<Bytes>> gather(int rank, const Arrival& arrival, Clock::time_point deadline) override;
   void leave(int rank, const ErrorRecord& reason) override;
+  void watch(int rank, OnLoss told) override;
   std::unique_ptr<Meeting> group(const std::string& name, int rank, int size) override;
 
   // What ends `rank` when it can meet nobody any more: the first rank that left, or the one that it lost. None while all
@@ -34,6 +35,7 @@ class LocalMeeting final : public Meeting {
   bool settled(const Session& session) const;
   std::optional<ErrorRecord> lost(int rank, const Session* session, const std::string& op) const;
   int causeOf(int peer) const;
+  std::optional<int> lostTo(int rank) const;
   Outcome<std::vector<Bytes>> outcomeOf(const Session& session, int rank) const;
   ErrorRecord expired(const Session& session, const Arrival& arrival) const;
 
@@ -44,6 +46,7 @@ class LocalMeeting final : public Meeting {
   std::vector<std::optional<ErrorRecord>> left_;  // by rank: why it left
   std::vector<int> leavers_;                      // in the order in which they left
   std::map<std::uint64_t, Session> sessions_;
+  std::map<int, OnLoss> watchers_;  // by rank
 };
 
 }  // namespace nccl_ext

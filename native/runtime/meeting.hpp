@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -22,6 +23,9 @@ struct Arrival {
   Bytes payload;
 };
 
+// Told whom the ranks have lost.
+using OnLoss = std::function<void(int)>;
+
 class Meeting {
  public:
   virtual ~Meeting() = default;
@@ -35,6 +39,11 @@ class Meeting {
   // `rank` leaves for good: its own gather ends with `reason`, those of others with ERR_RANK_LOST, which names the rank
   // that `reason` does when it was lost itself or did not come. From any thread, without waiting.
   virtual void leave(int rank, const ErrorRecord& reason) = 0;
+
+  // Calls `told` once, from any thread, when another rank leaves that could not go on: aborted, without a word, or because it
+  // lost a rank, which is named then. At once if that has happened; never for ranks that were disposed in order, nor after
+  // `rank` itself has left. For waits that nobody here can end, of kernels for those of other processes.
+  virtual void watch(int rank, OnLoss told) = 0;
 
   // The meetings of a part of these ranks, for the ranks of it in this process, one of which is `rank` of `size`. Its
   // ranks use one name, which is given once.

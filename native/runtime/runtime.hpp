@@ -203,6 +203,7 @@ class Runtime {
   static ErrorRecord departure(const RankState& rank);
   void notice(RankState& rank);
   void poison(RankState& rank, const ErrorRecord& reason, bool byKernel = false);
+  void watchLosses(const std::shared_ptr<World>& world, int rank);
   void tellLocals(World& world, int lost);
 
   // buffers.cc

@@ -31,6 +31,7 @@ void Runtime::splitRank(Handle handle, std::int64_t color, std::int64_t key, Don
       child->world = result.world;
       child->world->locals.push_back(child.get());
       child->opened = true;
+      watchLosses(child->world, child->rank);
       child->handle = handles_.add(child);
       ranks_.insert(child);
       if (parent->poison) poison(*child, *parent->poison);

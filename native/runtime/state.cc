@@ -107,7 +107,17 @@ void Runtime::poison(RankState& rank, const ErrorRecord& reason, bool byKernel) 
   rank.sends.abort();
 }
 
-// Ends the waits of the other ranks of this process for `lost`; ranks of other processes find out by their deadline.
+// Ranks of other processes leave by the meeting alone; those of this one are told by who aborts them. A world of processes has one here.
+void Runtime::watchLosses(const std::shared_ptr<World>& world, int rank) {
+  if (world->oneProcess) return;
+  world->meeting->watch(rank, [this, weak = std::weak_ptr<World>(world)](int lost) {
+    mailbox_.post([this, weak, lost] {
+      if (const auto alive = weak.lock()) tellLocals(*alive, lost);
+    });
+  });
+}
+
+// Ends the waits of the other ranks of this process for `lost`.
 void Runtime::tellLocals(World& world, int lost) {
   for (RankState* peer : world.locals) {
     if (!peer->opened) continue;

@@ -4,6 +4,12 @@
 #include "runtime/wire.hpp"
 
 namespace nccl_ext {
+namespace {
+
+// What a frame of rank 0's begins with.
+constexpr std::int64_t kRefusal = 0, kPayloads = 1, kLoss = 2, kFarewell = 3;
+
+}  // namespace
 
 Bytes encode(const Greeting& greeting) {
   return Writer()
@@ -53,20 +59,40 @@ std::optional<Request> decodeRequest(const Bytes& frame) {
   return request;
 }
 
+Bytes encode(const Notice& notice) {
+  if (notice.farewell) return Writer().number(kFarewell).record(*notice.farewell).take();
+  return Writer().number(kLoss).number(notice.lost).take();
+}
+
+std::optional<Notice> decodeNotice(const Bytes& frame) {
+  Reader in(frame);
+  Notice notice;
+  const std::int64_t kind = in.number();
+  if (kind == kFarewell)
+    notice.farewell = in.record();
+  else if (kind == kLoss)
+    notice.lost = static_cast<int>(in.number());
+  else
+    return std::nullopt;
+  if (!in.good()) return std::nullopt;
+  return notice;
+}
+
 Bytes encode(const Outcome<std::vector<Bytes>>& answer) {
   Writer out;
-  if (!answer) return out.number(0).record(answer.error()).take();
-  out.number(1).number(static_cast<std::int64_t>(answer.value().size()));
+  if (!answer) return out.number(kRefusal).record(answer.error()).take();
+  out.number(kPayloads).number(static_cast<std::int64_t>(answer.value().size()));
   for (const Bytes& payload : answer.value()) out.block(payload);
   return out.take();
 }
 
 Outcome<std::vector<Bytes>> decodeAnswer(const Bytes& frame, int rank) {
   Reader in(frame);
-  if (in.number() == 0) {
+  const std::int64_t kind = in.number();
+  if (kind == kRefusal) {
     ErrorRecord error = in.record();
     if (in.good()) return error;
-  } else {
+  } else if (kind == kPayloads) {
     const std::int64_t size = in.number();
     std::vector<Bytes> payloads;
     for (std::int64_t i = 0; i < size && in.good(); i++) payloads.push_back(in.block());

@@ -6,7 +6,7 @@
 
 namespace nccl_ext {
 
-inline constexpr std::int64_t kTcpProtocol = 3;
+inline constexpr std::int64_t kTcpProtocol = 4;
 inline constexpr std::size_t kMaxGreeting = 4096;
 inline constexpr std::size_t kMaxFrame = 1u << 30;
 
@@ -25,13 +25,23 @@ struct Request {
   std::optional<ErrorRecord> leaves;
 };
 
+// What rank 0 says unasked: that a rank is lost, or why rank 0 ends, which answers whoever asks next.
+struct Notice {
+  int lost = -1;
+  std::optional<ErrorRecord> farewell;
+};
+
 Bytes encode(const Greeting& greeting);
 std::optional<Greeting> decodeGreeting(const Bytes& frame);
 Bytes encode(const Request& request);
 std::optional<Request> decodeRequest(const Bytes& frame);
 
-// Everyone's payloads, or a record; no payloads welcome a greeting. Rank 0's farewell is a record that nobody asked for:
-// whoever asks next has its answer. A frame that cannot be read is ERR_RANK_LOST of rank 0 for `rank`.
+// None for an answer.
+Bytes encode(const Notice& notice);
+std::optional<Notice> decodeNotice(const Bytes& frame);
+
+// Everyone's payloads, or a record; no payloads welcome a greeting. A frame that cannot be read is ERR_RANK_LOST of rank 0
+// for `rank`.
 Bytes encode(const Outcome<std::vector<Bytes>>& answer);
 Outcome<std::vector<Bytes>> decodeAnswer(const Bytes& frame, int rank);
 

@@ -99,47 +99,52 @@ void TcpHub::reapEnded() {
 }
 
 // One rank's connection, from its greeting to its end.
-void TcpHub::serve(Socket socket) {
+void TcpHub::serve(Socket accepted) {
+  const auto line = std::make_shared<TcpLine>(std::move(accepted));
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     // The hub ends the connections that it knows, and waits for all.
     if (closing_) return;
-    sockets_.insert(&socket);
+    sockets_.insert(&line->socket());
   }
   std::optional<Member> member;
   std::shared_ptr<LocalMeeting> meeting;
-  const std::optional<ErrorRecord> refused = greet(socket, member, meeting);
+  const std::optional<ErrorRecord> refused = greet(line->socket(), member, meeting);
   if (refused) {
-    (void)socket.send(encode(Outcome<std::vector<Bytes>>(*refused)), Clock::now() + kGreetingPatience);
+    (void)line->send(encode(Outcome<std::vector<Bytes>>(*refused)), Clock::now() + kGreetingPatience);
     // Only now: the others may end this hub as soon as they hear of it.
     if (meeting) meeting->leave(refused->rank, *refused);
   } else if (member) {
     const int rank = member->second;
-    answer(socket, *meeting, rank);
-    if (closing_) sendFarewell(socket, *member);
+    answer(line, *meeting, rank);
+    if (closing_) sendFarewell(*line, *member);
     meeting->leave(rank, lostConnection(rank, rank, "the connection of rank " + std::to_string(rank) + " ended"));
   }
   const std::lock_guard<std::mutex> lock(mutex_);
-  sockets_.erase(&socket);
+  sockets_.erase(&line->socket());
   if (member && !refused) members_.erase(*member);
   answered_.notify_all();
 }
 
 // For who asks next: a record that says more than a connection that is gone.
-void TcpHub::sendFarewell(Socket& socket, const Member& member) {
+void TcpHub::sendFarewell(TcpLine& line, const Member& member) {
   std::unique_lock<std::mutex> lock(mutex_);
   const ErrorRecord farewell = farewellTo(member);
   lock.unlock();
-  (void)socket.send(encode(Outcome<std::vector<Bytes>>(farewell)), Clock::now() + kAnswerPatience);
+  (void)line.send(encode(Notice{-1, farewell}), Clock::now() + kAnswerPatience);
 }
 
 // Takes a rank that was let in to its meetings, until it goes.
-void TcpHub::answer(Socket& socket, LocalMeeting& meeting, int rank) {
+void TcpHub::answer(const std::shared_ptr<TcpLine>& line, LocalMeeting& meeting, int rank) {
   const Outcome<std::vector<Bytes>> welcome(std::vector<Bytes>{});
-  bool alive = socket.send(encode(welcome), Clock::now() + kGreetingPatience);
+  bool alive = line->send(encode(welcome), Clock::now() + kGreetingPatience);
+  // Those who leave because the hub ends are not lost: a farewell says what there is to say.
+  meeting.watch(rank, [this, line](int lost) {
+    if (!closing_) line->tell(lost);
+  });
   while (alive) {
     // A rank may be silent for as long as it likes between collective calls.
-    const std::optional<Bytes> frame = socket.receive(Clock::time_point::max(), kMaxFrame);
+    const std::optional<Bytes> frame = line->socket().receive(Clock::time_point::max(), kMaxFrame);
     const std::optional<Request> request = frame ? decodeRequest(*frame) : std::nullopt;
     if (!request) return;
     if (request->leaves) return meeting.leave(rank, *request->leaves);
@@ -148,7 +153,7 @@ void TcpHub::answer(Socket& socket, LocalMeeting& meeting, int rank) {
       answering_++;
     }
     const Outcome<std::vector<Bytes>> outcome = meeting.gather(rank, request->arrival, Clock::now() + request->wait);
-    alive = socket.send(encode(outcome), Clock::now() + config_.timeout);
+    alive = line->send(encode(outcome), Clock::now() + config_.timeout);
     const std::lock_guard<std::mutex> lock(mutex_);
     answering_--;
     answered_.notify_all();

@@ -9,6 +9,7 @@
 // R4 An answer that ranks have earned is sent before the hub ends, and then to everybody whom the world lost: what ends rank 0
 //    ends the others, and they must not take it for the cause.
 // R5 A rank that leaves says why, so that the others name the rank that it waited for in vain.
+// R6 A rank that leaves without being done is told to the others at once, whatever they wait for: their kernels cannot see it.
 #pragma once
 
 #include <atomic>
@@ -20,7 +21,7 @@
 #include <thread>
 
 #include "runtime/local_meeting.hpp"
-#include "runtime/socket.hpp"
+#include "runtime/tcp_line.hpp"
 
 namespace nccl_ext {
 
@@ -55,10 +56,10 @@ class TcpHub {
 
   void acceptAll();
   void reapEnded();
-  void serve(Socket socket);
-  void answer(Socket& socket, LocalMeeting& meeting, int rank);
+  void serve(Socket accepted);
+  void answer(const std::shared_ptr<TcpLine>& line, LocalMeeting& meeting, int rank);
   ErrorRecord farewellTo(const Member& member);
-  void sendFarewell(Socket& socket, const Member& member);
+  void sendFarewell(TcpLine& line, const Member& member);
   std::optional<ErrorRecord> greet(Socket& socket, std::optional<Member>& member,
                                    std::shared_ptr<LocalMeeting>& meeting);
 

@@ -3,6 +3,8 @@
 // connects and stays connected.
 #pragma once
 
+#include <deque>
+
 #include "runtime/tcp_hub.hpp"
 
 namespace nccl_ext {
@@ -17,6 +19,7 @@ class TcpMeeting final : public Meeting {
   // it cannot be reached.
   Outcome<std::vector<Bytes>> gather(int rank, const Arrival& arrival, Clock::time_point deadline) override;
   void leave(int rank, const ErrorRecord& reason) override;
+  void watch(int rank, OnLoss told) override;
   // Its ranks connect to rank 0 of the world as well, which must not leave before they do.
   std::unique_ptr<Meeting> group(const std::string& name, int rank, int size) override;
 
@@ -27,6 +30,9 @@ class TcpMeeting final : public Meeting {
   bool send(const Bytes& frame, Clock::time_point deadline);
   Outcome<std::vector<Bytes>> ask(const Arrival& arrival, Clock::time_point deadline);
   std::optional<ErrorRecord> leftWith() const;
+  void listen();
+  void hear(Bytes frame);
+  void lose(int lost);
 
   const TcpMeetingConfig config_;
   bool started_ = false;
@@ -37,9 +43,16 @@ class TcpMeeting final : public Meeting {
 
   // In the others.
   mutable std::mutex mutex_;
+  std::condition_variable heard_;
   std::optional<ErrorRecord> left_;
+  std::deque<Bytes> answers_;  // that nobody has taken
+  std::optional<ErrorRecord> farewell_;
+  bool ended_ = false;  // the connection
+  std::optional<int> lost_;
+  OnLoss told_;
   Socket socket_;
-  std::mutex sending_;  // held while a frame is sent
+  std::mutex sending_;    // held while a frame is sent
+  std::thread listener_;  // reads whatever comes
 };
 
 }  // namespace nccl_ext

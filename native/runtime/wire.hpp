@@ -11,8 +11,9 @@ namespace nccl_ext {
 class Writer {
  public:
   Writer& number(std::int64_t value) {
-    const auto* raw = reinterpret_cast<const std::uint8_t*>(&value);
-    bytes_.insert(bytes_.end(), raw, raw + sizeof value);
+    const std::size_t at = bytes_.size();
+    bytes_.resize(at + sizeof value);
+    std::memcpy(bytes_.data() + at, &value, sizeof value);
     return *this;
   }
   template <class Container>

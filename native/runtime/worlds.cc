@@ -137,6 +137,7 @@ void Runtime::openRanks(std::vector<Rank> ranks, Done<std::vector<Handle>> done)
         std::vector<Handle> handles;
         for (const Rank& open : opening->ranks) handles.push_back(open->handle = handles_.add(open));
         world->open = static_cast<int>(handles.size());
+        watchLosses(world, opening->ranks.front()->rank);
         done(handles);
       });
     });

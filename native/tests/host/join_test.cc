@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ranks of different processes find each other, or every one of them learns in time why not. Two runtimes stand for two
 // processes.
+#include <thread>
+
 #include "tests/support/free_port.hpp"
 #include "tests/support/one_rank.hpp"
 
@@ -89,6 +91,47 @@ TEST(Join, SaysOnStreamsWhoWasLost) {
   EXPECT_NE(barrier.error().detail.find("rank 1 left"), std::string::npos) << barrier.error().detail;
   EXPECT_EQ(codeOf(pair.zero.runtime.enqueueBarrier(stream)), ErrorCode::kPoisoned);
   pair.zero.dispose({rank});
+}
+
+// No host call asks for anything: the kernel that waits learns it from the process of rank 0.
+TEST(Join, EndsTheWaitsOfOtherProcessesForARankThatIsAborted) {
+  for (const int lost : {0, 1}) {
+    Pair pair;
+    const int port = freePort();
+    JoinConfig a = configOf(0, port), b = configOf(1, port);
+    a.timeout = b.timeout = milliseconds(20'000);
+    pair.join(a, b);
+    ASSERT_TRUE(*pair.first && *pair.second);
+    Harness& gone = lost == 0 ? pair.zero : pair.one;
+    Harness& left = lost == 0 ? pair.one : pair.zero;
+    const Handle goes = lost == 0 ? pair.first->value() : pair.second->value();
+    const Handle stays = lost == 0 ? pair.second->value() : pair.first->value();
+    const Handle stream = valueOf(left.runtime.createStream(stays));
+    ASSERT_TRUE(left.runtime.enqueueBarrier(stream));
+    const auto begun = std::chrono::steady_clock::now();
+    ASSERT_TRUE(gone.runtime.abortRank(goes, "no reason"));
+    const Status barrier = left.synchronize(stream);
+    EXPECT_LT(std::chrono::steady_clock::now() - begun, milliseconds(10'000)) << "as if by the deadline";
+    ASSERT_EQ(codeOf(barrier), ErrorCode::kRankLost) << barrier.error().detail;
+    EXPECT_EQ(barrier.error().peer, lost);
+    pair.one.dispose({pair.second->value()});
+    pair.zero.dispose({pair.first->value()});
+  }
+}
+
+TEST(Join, LeavesWaitsAloneWhenARankIsDisposedInOrder) {
+  Pair pair;
+  const int port = freePort();
+  pair.join(configOf(0, port), configOf(1, port));
+  ASSERT_TRUE(*pair.first && *pair.second);
+  const Handle stream = valueOf(pair.zero.runtime.createStream(pair.first->value()));
+  ASSERT_TRUE(pair.zero.runtime.enqueueBarrier(stream));
+  // It has told rank 1 that it came, whose memory goes now.
+  std::this_thread::sleep_for(milliseconds(200));
+  pair.one.dispose({pair.second->value()});
+  const Status barrier = pair.zero.synchronize(stream);
+  EXPECT_EQ(codeOf(barrier), ErrorCode::kTimeout) << barrier.error().detail;
+  pair.zero.dispose({pair.first->value()});
 }
 
 TEST(Join, RefusesAnotherVersionOnEveryRank) {
