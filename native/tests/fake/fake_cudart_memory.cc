@@ -25,7 +25,8 @@ struct Copy {
   void* to;
   std::vector<char> bytes;
 };
-thread_local std::vector<Copy> onTheWay;
+std::mutex onTheWayMutex;
+std::vector<Copy> onTheWay;
 
 void* allocate(std::size_t bytes) {
   live++;
@@ -44,6 +45,7 @@ int nccl_ext::fake::pinnedAllocations() {
 }
 
 void nccl_ext::fake::finishCopies() {
+  const std::lock_guard<std::mutex> lock(onTheWayMutex);
   for (const Copy& copy : onTheWay) std::memcpy(copy.to, copy.bytes.data(), copy.bytes.size());
   onTheWay.clear();
 }
@@ -98,6 +100,7 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const vo
 // Only from pageable memory to a device, where it is when the legacy stream was waited for.
 cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind) {
   const auto* first = static_cast<const char*>(from);
+  const std::lock_guard<std::mutex> lock(onTheWayMutex);
   onTheWay.push_back({to, {first, first + bytes}});
   return cudaSuccess;
 }

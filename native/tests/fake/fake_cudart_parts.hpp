@@ -23,7 +23,7 @@ inline std::atomic<int> live{0};
 // A call's result, kept for cudaGetLastError when it is an error.
 cudaError_t answer(cudaError_t result);
 
-// Brings what this thread copied from pageable memory to the device.
+// Brings what was copied from pageable memory to the device.
 void finishCopies();
 
 }  // namespace nccl_ext::fake
