@@ -162,6 +162,22 @@ TEST_P(SimtTransfer, EndsByItsDeadlineWithoutAReceiver) {
   }
 }
 
+// Long before its deadline, with the reason that the host gives.
+TEST_P(SimtTransfer, EndsWhenTheHostStopsItsRank) {
+  for (std::uint64_t seed = 0; seed < 3; seed++) {
+    Pair pair(seed);
+    World world(pair.ranks, {2, bulk()}, 1'000'000'000'000);
+    world.enqueue(0, world.stream(0));
+    ASSERT_EQ(simt::machine().run(500), "");
+    world.args(0).words->stop = static_cast<int>(ErrorCode::kAborted);
+    CHECK_CUDA(cudaDeviceSynchronize());
+    EXPECT_EQ(world.status(0).code, static_cast<int>(ErrorCode::kAborted));
+    EXPECT_EQ(world.counts(0).completed, 0u);
+    EXPECT_EQ(world.args(0).state->epoch, 1u);
+    EXPECT_TRUE(same(pair.memories)) << "seed " << seed;
+  }
+}
+
 // Around copies by copy engines, which are the host's here.
 TEST(SimtGate, HoldsTheStreamUntilTheGrantAndTheArrival) {
   for (std::uint64_t seed = 0; seed < 6; seed++) {
