@@ -6,10 +6,10 @@ import type { Part } from '../plan/side-pattern.js';
 import type { ByteRange } from './host-access.js';
 import { subRuns } from './sub-runs.js';
 
-/** At most about this many bytes of a storage are in flight at once, gaps between rows included. */
+/** At most this many bytes of a storage are in flight at once, gaps between elements included. */
 const pieceBytes: number = 32 * 1024 * 1024;
 
-/** A range of the first dimension of a part. */
+/** A range of some dimensions of a part. */
 export interface PartPiece {
   readonly dims: readonly DimRuns[];
   /** Elements of the piece. */
@@ -19,29 +19,42 @@ export interface PartPiece {
   readonly byteStrides: readonly number[];
 }
 
-/** The pieces of `part`, in local order; an empty part has none. */
-export function* partPieces(part: Part, dtype: DType): Generator<PartPiece> {
+/** The pieces of `part`, each of at most `mostBytes` or of one element, in the order of the memory; an empty part has none. */
+export function partPieces(part: Part, dtype: DType, mostBytes: number = pieceBytes): Generator<PartPiece> {
   const { dims, byteOffset, byteStrides } = part;
-  const extents = dims.map((dim) => dim.extent);
-  const elements = extents.reduce((product, extent) => product * extent, 1);
-  if (elements === 0) return;
-  const [rows = 1] = extents;
-  const rowElements = elements / rows;
-  const rowBytes = Math.max(rowElements * dtypeBytes(dtype), byteStrides[0] ?? 0);
-  const step = Math.max(1, Math.floor(pieceBytes / rowBytes));
-  if (rows <= step) {
-    yield { dims, elements, byteOffset, byteStrides };
+  // A cut of any other than the outermost dimension would leave pieces that reach over the whole storage.
+  const outermostFirst = [...dims.keys()].sort((a, b) => byteStrides[b]! - byteStrides[a]!);
+  return cut({ dims, elements: elementsOf(dims), byteOffset, byteStrides }, dtype, mostBytes, outermostFirst);
+}
+
+/** `order` has the dimensions that are not cut yet. */
+function* cut(
+  piece: PartPiece,
+  dtype: DType,
+  mostBytes: number,
+  order: readonly number[],
+): Generator<PartPiece> {
+  if (piece.elements === 0) return;
+  const [d, ...inner] = order;
+  const { bytes } = pieceRange(piece, dtype, 0);
+  if (d === undefined || bytes <= mostBytes) {
+    yield piece;
     return;
   }
-  for (let row = 0; row < rows; row += step) {
-    const end = Math.min(rows, row + step);
-    yield {
-      dims: [subRuns(dims[0]!, row, end), ...dims.slice(1)],
-      elements: (end - row) * rowElements,
-      byteOffset: byteOffset + row * byteStrides[0]!,
-      byteStrides,
-    };
+  const { extent } = piece.dims[d]!;
+  const stride = piece.byteStrides[d]!;
+  const oneIndex = bytes - (extent - 1) * stride;
+  const step = oneIndex > mostBytes ? 1 : 1 + Math.floor((mostBytes - oneIndex) / stride);
+  for (let from = 0; from < extent; from += step) {
+    const range = subRuns(piece.dims[d]!, from, Math.min(extent, from + step));
+    const dims = piece.dims.with(d, range);
+    const byteOffset = piece.byteOffset + from * stride;
+    yield* cut({ ...piece, dims, elements: elementsOf(dims), byteOffset }, dtype, mostBytes, inner);
   }
+}
+
+function elementsOf(dims: readonly DimRuns[]): number {
+  return dims.reduce((product, { extent }) => product * extent, 1);
 }
 
 /** The bytes from the first to the last one of a piece, in a storage that starts at byte `base` of its buffer. */
