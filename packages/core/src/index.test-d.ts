@@ -61,6 +61,13 @@ describe('worlds', () => {
     void (() => localWorld({ ranks: 2, planCacheEntries: 0 }));
     // @ts-expect-error the same in a process per rank
     void (() => init({ planCacheEntries: 0 }));
+    void (() => init({ address: 'node0', port: 29501, token: 'secret' }));
+    // @ts-expect-error ranks of one process meet nowhere
+    void (() => localWorld({ ranks: 2, address: 'node0' }));
+    // @ts-expect-error as the address
+    void (() => localWorld({ ranks: 2, port: 29501 }));
+    // @ts-expect-error as the address
+    void (() => localWorld({ ranks: 2, token: 'secret' }));
   });
 
   it('return what the bodies return, by rank', () => {

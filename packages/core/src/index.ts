@@ -52,7 +52,7 @@ export type {
   UnknownVariable,
 } from './options/resolve-options.js';
 export { resolveOptions } from './options/resolve-options.js';
-export type { WorldOptions } from './options/world-options.js';
+export type { OneProcessOptions, WorldOptions } from './options/world-options.js';
 export type { BufferRange } from './runtime/buffer-range.js';
 export type { AgreedFields } from './runtime/communicator.js';
 export { Communicator } from './runtime/communicator.js';

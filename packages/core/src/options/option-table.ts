@@ -42,6 +42,8 @@ export interface OptionSpec<T> {
   readonly secret?: true;
   /** The option of another call that stands for it: no world takes it. */
   readonly call?: string;
+  /** How ranks of several processes meet: `init` takes it, and no world of one process. */
+  readonly meeting?: true;
   /** One or two sentences of Markdown. */
   readonly doc: string;
 }
@@ -89,7 +91,8 @@ export const optionTable: { readonly [N in OptionName]: OptionSpec<Options[N]> }
     default: undefined,
     defaultText: '`MASTER_ADDR`; under srun the first node of the step',
     ranksAgree: false,
-    doc: 'Where ranks that a launcher started meet rank 0.',
+    meeting: true,
+    doc: 'Where ranks that a launcher started meet rank 0: for `init` only, as are the port and the token.',
   },
   port: {
     variable: 'NCCL_EXT_PORT',
@@ -97,6 +100,7 @@ export const optionTable: { readonly [N in OptionName]: OptionSpec<Options[N]> }
     default: undefined,
     defaultText: '`MASTER_PORT` + 1',
     ranksAgree: false,
+    meeting: true,
     doc: 'The TCP port on which they meet. `MASTER_PORT` itself may be held by the store of torchrun.',
   },
   token: {
@@ -107,6 +111,7 @@ export const optionTable: { readonly [N in OptionName]: OptionSpec<Options[N]> }
     defaultText: 'none',
     ranksAgree: false,
     secret: true,
+    meeting: true,
     doc:
       'A secret that ranks must know to meet rank 0; without one any process that reaches the port may join. ' +
       'It is not encrypted on its way.',

@@ -44,7 +44,7 @@ export async function init(options: InitOptions = {}): Promise<Communicator> {
   if (launch === undefined) throw noLauncher();
   const { worldSize } = launch;
   const places = topology === undefined ? singleDomain(worldSize) : topologyFor(topology, worldSize);
-  const { backend, values } = await openBackend(explicit, logger, env);
+  const { backend, values } = await openBackend('init', explicit, logger, env);
   try {
     const handle = await joinWorld(backend, launch, values);
     const communicator = new ProcessCommunicator(undefined, backend, handle, launch.rank, places, values);

@@ -2,6 +2,7 @@
 // A world in this process: creation, running all ranks, failing fast, faults, and disposal.
 
 import { describe, expect, it, vi } from 'vitest';
+import type { NcclExtError } from '../errors/nccl-ext-error.js';
 import { subscribe } from '../observe/channels.js';
 import { localWorld } from './local-world.js';
 
@@ -75,6 +76,27 @@ describe('localWorld', () => {
       help: 'Pass cacheEntries to createPlan, or set NCCL_EXT_PLAN_CACHE_ENTRIES for the whole process.',
       field: 'planCacheEntries',
     });
+  });
+
+  it.each([{ address: 'node0' }, { port: 29_501 }, { token: 'secret' }])(
+    'refuses %o, because its ranks meet nowhere',
+    async (meeting) => {
+      const [name] = Object.keys(meeting);
+      await expect(localWorld({ ...embedded, ranks: 1, ...meeting })).rejects.toMatchObject({
+        code: 'ERR_INVALID_ARGUMENT',
+        message: expect.stringContaining(`${name} is no option of localWorld.`),
+        help: `Its ranks are all in this process. Pass ${name} to init, for ranks that a launcher starts.`,
+        field: name,
+      });
+    },
+  );
+
+  it('lists no option that it does not take', async () => {
+    const options = { ...embedded, ranks: 1, xyzzy: 1 } as Parameters<typeof localWorld>[0];
+    const error = (await localWorld(options).catch((reason: unknown) => reason)) as NcclExtError;
+    expect(error).toMatchObject({ code: 'ERR_INVALID_ARGUMENT', field: 'xyzzy' });
+    expect(error.help).toContain('timeoutMs');
+    expect(error.help).not.toMatch(/planCacheEntries|address|port|token/);
   });
 
   it('rejects with the reason of a signal that has fired', async () => {

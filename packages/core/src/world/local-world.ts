@@ -5,7 +5,7 @@ import { NcclExtError } from '../errors/nccl-ext-error.js';
 import { requireObject } from '../errors/require-kind.js';
 import { describe } from '../mesh/require-integer.js';
 import type { Logger } from '../observe/logger.js';
-import type { WorldOptions } from '../options/world-options.js';
+import type { OneProcessOptions } from '../options/world-options.js';
 import { unwrap } from '../runtime/unwrap.js';
 import { singleDomain } from '../topology/presets.js';
 import type { Topology } from '../topology/topology.js';
@@ -15,7 +15,7 @@ import { smsOfRanks } from './sms-of-ranks.js';
 import { World } from './world.js';
 
 /** Options of {@link localWorld}; those of docs/options.md besides. */
-export interface LocalWorldOptions extends WorldOptions {
+export interface LocalWorldOptions extends OneProcessOptions {
   /** Number of ranks, 1 to 1024. */
   readonly ranks: number;
   /** Name of a preset, a parsed JSON description, or a topology. Default: one NVLink domain. */
@@ -61,7 +61,7 @@ export async function localWorld(options: LocalWorldOptions): Promise<World> {
   requireSignal(signal);
   signal?.throwIfAborted();
   const places = topology === undefined ? singleDomain(ranks) : topologyFor(topology, ranks);
-  const { backend, values } = await openBackend(explicit, logger);
+  const { backend, values } = await openBackend('localWorld', explicit, logger);
   try {
     signal?.throwIfAborted();
     const { timeoutMs, workers, sms } = values;

@@ -8,16 +8,17 @@ import { NcclExtError } from '../errors/nccl-ext-error.js';
 import { type Logger, openLogger } from '../observe/logger.js';
 import { type OptionName, type Options, optionNames, optionTable } from '../options/option-table.js';
 import { type Environment, resolveOptions } from '../options/resolve-options.js';
-import { requireWorldOptions, type WorldOptions } from '../options/world-options.js';
+import { requireWorldOptions, type WorldCall, type WorldOptions } from '../options/world-options.js';
 import type { AgreedFields } from '../runtime/communicator.js';
 
-/** The backend that the options ask for, and the options as resolved. */
+/** The backend that the options of `call` ask for, and the options as resolved. */
 export async function openBackend(
+  call: WorldCall,
   explicit: WorldOptions,
   logger: Logger | undefined,
   env: Environment = process.env,
 ): Promise<{ readonly backend: Backend; readonly values: Options }> {
-  requireWorldOptions(explicit);
+  requireWorldOptions(call, explicit);
   const { values, warnings } = resolveOptions(explicit, env);
   const log = openLogger(values.logLevel, logger);
   for (const { message } of warnings) if (logger !== undefined || first(message)) log.warn(message);
