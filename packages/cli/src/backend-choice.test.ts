@@ -97,6 +97,19 @@ describe('with a GPU backend', () => {
   });
 });
 
+it('refit speaks of its own options where GPUs of each side cannot be', () => {
+  const sides = ['--colocated', '--from-gpus', '0', '--to-gpus', '1', '--json'];
+  const { code, stdout } = run(installed, [...refit, ...sides]);
+  expect(code).toBe(2);
+  expect(JSON.parse(stdout).error).toMatchObject({
+    code: 'ERR_INVALID_ARGUMENT',
+    message: 'Rank 0 is a source and a destination; it cannot be on GPUs of --from-gpus and of --to-gpus.',
+    help: 'Leave both out, or have each side on ranks of its own: leave out --colocated, or give other ranks in the manifests.',
+    field: '--to-gpus',
+    rank: 0,
+  });
+});
+
 describe('bench ep', () => {
   it('runs on the embedded backend whatever is installed, and says why', () => {
     const { code, stdout } = run(installed, [...benchEp, '--workers', '1']);

@@ -409,6 +409,34 @@ describe('plan ep', () => {
     expect(stdout).toMatch(/^planned one step on 2 ranks\n/);
     expect(stdout).toMatch(/received rows +2 per rank at most/);
   });
+
+  it.each([
+    [{ hidden: 'wide' }, [], 'at hidden'],
+    [{ hiden: 64 }, [], 'hiden'],
+    [{ experts: { count: 4 } }, [], 'at experts'],
+    [{ topK: 300 }, [], 'at topK'],
+    [{ maxTokensPerRank: '8' }, [], 'at maxTokensPerRank'],
+    [{ hidden: 12 }, [], 'hidden must make rows of a multiple of 16 bytes'],
+    [{ experts: { count: 2, placement: [[0], [7]] } }, ['--ranks', '2'], 'experts.placement[1][0]'],
+    [{ experts: { count: 2, placement: [[0, 1]] } }, ['--ranks', '2'], 'experts.placement'],
+  ])('names the file of the configuration %j that is wrong', async (wrong, more, message) => {
+    const file = join(folder, 'wrong-ep.json');
+    await writeFile(file, JSON.stringify(wrong));
+    const { code, value } = await json(['plan', 'ep', '--config', file, ...more]);
+    expect(code).toBe(2);
+    expect(value.error).toMatchObject({ code: 'ERR_INVALID_ARGUMENT', field: '--config' });
+    const { message: said } = value.error as { message: string };
+    expect(said).toContain(`--config ${file}: `);
+    expect(said).toContain(message);
+  });
+
+  it('does not blame the file of a configuration for what an option says', async () => {
+    const file = join(folder, 'right-ep.json');
+    await writeFile(file, JSON.stringify({ hidden: 64 }));
+    const { code, value } = await json(['plan', 'ep', '--config', file, '--hidden', '12']);
+    expect(code).toBe(2);
+    expect(value.error).toMatchObject({ field: 'hidden' });
+  });
 });
 
 describe('doctor', () => {

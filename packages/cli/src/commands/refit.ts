@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `nccl-ext refit`: moves the parameters of a model from one layout to another, all ranks in this process.
 
+import { NcclExtError } from '@nccl-ext/core';
 import { type RefitRequest, refit, refitReport } from '@nccl-ext/m2n';
 import type { Arguments } from '../arguments/arguments.js';
 import { backendArguments, readBackendInput, requireGpuFor } from '../arguments/backend-arguments.js';
@@ -108,6 +109,8 @@ async function runRefit(session: Session): Promise<Outcome> {
     }
     const facts = { result, input, report, backendReason };
     return { ok: true, json: refitJson(facts), text: (style) => refitText(facts, style) };
+  } catch (error) {
+    throw inOptions(error);
   } finally {
     await input.dispose();
   }
@@ -120,4 +123,20 @@ function readSms(args: Arguments): Pick<RefitRequest, 'sourceSms' | 'destination
   const shares = smsOf('sms', asked, ',');
   if (byCopyEngines(shares)) return { transferSms: 0 };
   return { sourceSms: shares.senders, destinationSms: shares.receivers };
+}
+
+/** The library speaks of its devices by side; here they are options. */
+function inOptions(error: unknown): unknown {
+  if (!NcclExtError.is(error, 'ERR_INVALID_ARGUMENT') || error.field !== 'destinationDevices') return error;
+  const { code, rank = -1 } = error;
+  return new NcclExtError(
+    code,
+    `Rank ${rank} is a source and a destination; it cannot be on GPUs of --from-gpus and of --to-gpus.`,
+    {
+      rank,
+      field: '--to-gpus',
+      help: 'Leave both out, or have each side on ranks of its own: leave out --colocated, or give other ranks in the manifests.',
+      cause: error,
+    },
+  );
 }

@@ -3,7 +3,7 @@
 
 import { NcclExtError, singleDomain, type Topology, topologyFor } from '@nccl-ext/core';
 import { type EpLayout, type EpQuantization, epLayouts } from '@nccl-ext/core/contract';
-import type { EpConfig } from '@nccl-ext/ep';
+import { type EpConfig, epMemory } from '@nccl-ext/ep';
 import type { Arguments } from '../arguments/arguments.js';
 import { readDType } from '../arguments/dtype-argument.js';
 import { readJson } from '../arguments/read-json.js';
@@ -73,6 +73,28 @@ async function readConfig(args: Arguments): Promise<BaseConfig> {
   };
 }
 
+/** Fields of a configuration that an option says instead. */
+const optionOfField: Readonly<Record<string, string>> = {
+  experts: 'experts',
+  topK: 'top-k',
+  hidden: 'hidden',
+  dtype: 'dtype',
+  receiveBudget: 'budget',
+};
+
+/** Refuses what the file of the configuration says wrong, before it is used; what options say wrong is refused where they are. */
+function requireRightFile(args: Arguments, config: BaseConfig, ranks: number, topK: number): void {
+  const file = args.text('config');
+  if (file === undefined) return;
+  try {
+    epMemory({ ...config, topK: config.topK ?? topK } as EpConfig, ranks);
+  } catch (error) {
+    if (!NcclExtError.is(error)) throw error;
+    const option = optionOfField[/^\w*/.exec(error.field ?? '')![0]];
+    if (option === undefined || !args.has(option)) throw refuseConfig(`${file}: ${error.message}`, error);
+  }
+}
+
 interface Routing {
   readonly topkIdx: readonly Int32Array[];
   readonly topK: number;
@@ -89,6 +111,7 @@ async function readRouting(args: Arguments, config: BaseConfig, ranks = defaultR
   if (file !== undefined) {
     args.refuse(['routing', 'seed', 'skew', 'tokens'], 'is for made-up routings; --trace has its own');
     const trace = await readTrace(file);
+    requireRightFile(args, config, trace.ranks.length, trace.topK);
     if (config.topK !== undefined && config.topK !== trace.topK)
       throw wrong('--top-k', `is ${config.topK}, but the trace has ${trace.topK} ids per token`);
     const maxTokens = Math.max(...trace.ranks.map(({ tokens }) => tokens));
@@ -99,6 +122,7 @@ async function readRouting(args: Arguments, config: BaseConfig, ranks = defaultR
   const seed = args.integer('seed', 0, 2 ** 32 - 1) ?? 1;
   const tokens = args.integer('tokens', 0, 2 ** 20) ?? defaultTokens;
   const skew = readSkew(args);
+  requireRightFile(args, config, ranks, 1);
   const experts = typeof config.experts === 'number' ? config.experts : config.experts.count;
   const topK = config.topK ?? Math.min(defaultTopK, experts);
   if (topK > experts) throw wrong('--top-k', `is ${topK}, but there are ${experts} experts`);

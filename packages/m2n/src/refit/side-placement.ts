@@ -70,7 +70,11 @@ function placeDevices(
     throw new NcclExtError(
       'ERR_INVALID_ARGUMENT',
       `Rank ${both} is a source and a destination; it cannot be on devices of both sides.`,
-      { field: 'destinationDevices', help: 'Pass devices, one per rank, or do not colocate the sides.' },
+      {
+        rank: both,
+        field: 'destinationDevices',
+        help: 'Pass devices, one per rank, or do not colocate the sides.',
+      },
     );
   }
   // Ranks on neither side hold nothing; they only take part.
