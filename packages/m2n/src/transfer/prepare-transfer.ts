@@ -61,23 +61,25 @@ export function prepareTransfer(
   plan: ExecutablePlan,
   options: PrepareOptions = {},
 ): Promise<Transfer> {
-  return prepareWith(communicator, plan, options, () => {});
+  return prepareWith(communicator, () => ({ plan, options }));
 }
 
-/** As {@link prepareTransfer}; what `check` throws on one rank refuses on all. */
-export async function prepareWith(
-  communicator: Communicator,
-  plan: ExecutablePlan,
-  options: PrepareOptions,
-  check: () => void,
-): Promise<Transfer> {
-  const began = performance.now();
+/** What a call asks a rank to prepare. */
+interface Asked {
+  readonly plan: ExecutablePlan;
+  readonly options: PrepareOptions;
+}
+
+/** As {@link prepareTransfer}; what `ask` throws on one rank refuses on all. */
+export async function prepareWith(communicator: Communicator, ask: () => Asked): Promise<Transfer> {
   const backend = backendOf(communicator);
   const { rank } = communicator;
-  const { m2n, program, bound, verify, sms, path } = await refuseTogether(
+  const { began, plan, m2n, program, bound, verify, sms, path } = await refuseTogether(
     communicator,
     { op: 'prepare transfer', topic: 'transfer' },
     () => {
+      const { plan, options } = ask();
+      const began = performance.now();
       requirePlan(plan);
       requireObject('options', options);
       requireKnownOptions(options, optionNames);
@@ -87,8 +89,9 @@ export async function prepareWith(
       requirePath(path);
       requireSms(communicator, sms);
       requireSameSize(communicator, plan);
-      check();
       const value = {
+        began,
+        plan,
         verify,
         sms,
         path,

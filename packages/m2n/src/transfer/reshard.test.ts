@@ -15,21 +15,25 @@ beforeEach(async () => {
 });
 afterEach(() => world.dispose());
 
-/** On all ranks; `streamOf` says where rank 1 runs. Returns what each rank got. */
-async function run(streamOf: () => Stream | undefined) {
+type Arguments = [Parameters<typeof reshard>[1], Parameters<typeof reshard>[2]];
+
+/** On all ranks; `change` makes what rank 1 passes. Returns what each rank got. */
+async function runWith(change: (right: Arguments) => Arguments) {
   const attempts = world.ranks.map((comm) => {
     const [from, to] = [comm.allocate(128), comm.allocate(128)];
     from.view('f32').fill(comm.rank + 1);
     const tensors = {
       w: { source: { layout: source, memory: from }, destination: { layout: destination, memory: to } },
     };
-    return reshard(comm, tensors, comm.rank === 1 ? { stream: streamOf() } : {}).then(() => [
-      ...new Set(to.view('f32')),
-    ]);
+    const passed: Arguments = comm.rank === 1 ? change([tensors, {}]) : [tensors, {}];
+    return reshard(comm, ...passed).then(() => [...new Set(to.view('f32'))]);
   });
   const outcomes = await Promise.allSettled(attempts);
   return outcomes.map((outcome) => (outcome.status === 'fulfilled' ? outcome.value : outcome.reason));
 }
+
+/** On all ranks; `streamOf` says where rank 1 runs. */
+const run = (streamOf: () => Stream | undefined) => runWith(([tensors]) => [tensors, { stream: streamOf() }]);
 
 const full = (comm: Communicator): Stream => {
   const [stream, buffer] = [comm.createStream(), comm.allocate(8)];
@@ -55,6 +59,30 @@ describe('reshard', () => {
     ['that is full', () => full(world.ranks[1]!), 'ERR_QUEUE_FULL'],
   ])('refuses a stream %s on every rank, and goes on', async (_, streamOf, code) => {
     expect(await run(streamOf)).toMatchObject([{ code: 'ERR_RANK_LOST', peer: 1 }, { code }]);
+    expect(await run(() => undefined)).toEqual([
+      [1, 2],
+      [1, 2],
+    ]);
+  });
+
+  const narrow = layout({ shape: [8, 4], dtype: 'f32', mesh: mesh({ tp: 2 }), placements: [shard(1)] });
+  it.each<[string, (right: Arguments) => Arguments, string]>([
+    [
+      'layouts that do not fit',
+      ([{ w }]) => [{ w: { ...w!, destination: { ...w!.destination, layout: narrow } } }, {}],
+      'ERR_SHAPE_MISMATCH',
+    ],
+    [
+      'a layout that is none',
+      ([{ w }]) => [{ w: { ...w!, source: {} as never } }, {}],
+      'ERR_INVALID_ARGUMENT',
+    ],
+    ['a tensor that is none', () => [{ w: 7 as never }, {}], 'ERR_INVALID_ARGUMENT'],
+    ['no tensors', () => [undefined as never, {}], 'ERR_INVALID_ARGUMENT'],
+    ['options that are none', ([tensors]) => [tensors, null as never], 'ERR_INVALID_ARGUMENT'],
+    ['an unknown option', ([tensors]) => [tensors, { verfiy: true } as never], 'ERR_INVALID_ARGUMENT'],
+  ])('refuses %s on every rank, and goes on', async (_, change, code) => {
+    expect(await runWith(change)).toMatchObject([{ code: 'ERR_RANK_LOST', peer: 1 }, { code }]);
     expect(await run(() => undefined)).toEqual([
       [1, 2],
       [1, 2],
