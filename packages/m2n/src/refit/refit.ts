@@ -30,7 +30,10 @@ export interface RefitRequest extends RefitSides, SidePlacement, Omit<LocalWorld
   readonly check?: boolean | undefined;
   /** Publish this often, 1 to 1000, as a trainer does that refits at every step: a first refit has costs of its own. Default 1. */
   readonly repeat?: number | undefined;
-  /** SMs of each transfer, as `sms` of `prepareTransfer`: 0 for copy engines alone. Default: kernels on what a rank has. */
+  /**
+   * SMs of each transfer, as `sms` of `prepareTransfer`: 0 for copy engines alone, whose largest stage must end within `timeoutMs`. Default:
+   * kernels on what a rank has.
+   */
   readonly transferSms?: number | undefined;
   /** The version that ranks serve afterwards, each repeat a later one; default 1. */
   readonly version?: number | string | undefined;

@@ -29,8 +29,9 @@ export interface PrepareOptions {
   readonly verify?: boolean;
   /**
    * SMs that the kernels of this transfer may hold on this rank: 1 to `communicator.device.smBudget`, the default. 0: copy engines alone,
-   * for ranks that each have a GPU; what they cannot move (a cast, short runs) is ERR_UNSUPPORTED. Ranks need not agree. The embedded
-   * backend has no SMs and moves everything.
+   * for ranks that each have a GPU; what they cannot move (a cast, short runs) is ERR_UNSUPPORTED. They show no progress within a stage (most
+   * plans have one, relays add a second): the world's `timeoutMs` must be longer than the largest stage takes, else peers take this rank for
+   * one that stands still, and the transfer ends with ERR_TIMEOUT. Ranks need not agree. The embedded backend has no SMs and moves everything.
    */
   readonly sms?: number | undefined;
   /**
