@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os';
 import { configDefaults, defineConfig } from 'vitest/config';
 
 // Tests run on sources through the export condition; only worker threads need the build.
@@ -9,6 +10,8 @@ export default defineConfig({
     // Packs and installs every package: `npm run test:installed` (vitest.installed.config.ts).
     exclude: [...configDefaults.exclude, 'scripts/installed.test.mjs'],
     pool: 'forks',
+    // Vitest leaves one core to itself; of two, that is half.
+    maxWorkers: Math.max(2, availableParallelism() - 1),
     testTimeout: 30_000,
     typecheck: {
       include: ['packages/*/src/**/*.test-d.ts'],

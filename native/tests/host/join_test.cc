@@ -38,6 +38,15 @@ struct Pair {
     });
   }
 
+  // With a deadline that no test waits for.
+  void joinPatiently() {
+    const int port = freePort();
+    JoinConfig a = configOf(0, port), b = configOf(1, port);
+    a.timeout = b.timeout = milliseconds(20'000);
+    join(a, b);
+    ASSERT_TRUE(*first && *second);
+  }
+
   void expectOnBoth(ErrorCode code, const std::string& word) {
     for (const Joined* joined : {&first, &second}) {
       ASSERT_FALSE(**joined);
@@ -70,11 +79,7 @@ TEST(Join, MakesAWorldThatPassesBarriers) {
 // The barrier was in flight when a host call heard of the loss; what comes later is refused.
 TEST(Join, SaysOnStreamsWhoWasLost) {
   Pair pair;
-  const int port = freePort();
-  JoinConfig a = configOf(0, port), b = configOf(1, port);
-  a.timeout = b.timeout = milliseconds(20'000);
-  pair.join(a, b);
-  ASSERT_TRUE(*pair.first && *pair.second);
+  ASSERT_NO_FATAL_FAILURE(pair.joinPatiently());
   const Handle rank = pair.first->value(), stream = valueOf(pair.zero.runtime.createStream(rank));
   ASSERT_TRUE(pair.zero.runtime.enqueueBarrier(stream));
   // Here the flags of rank 1 go with it, where a real peer has them mapped: they must have been written by then.
@@ -97,11 +102,7 @@ TEST(Join, SaysOnStreamsWhoWasLost) {
 TEST(Join, EndsTheWaitsOfOtherProcessesForARankThatIsAborted) {
   for (const int lost : {0, 1}) {
     Pair pair;
-    const int port = freePort();
-    JoinConfig a = configOf(0, port), b = configOf(1, port);
-    a.timeout = b.timeout = milliseconds(20'000);
-    pair.join(a, b);
-    ASSERT_TRUE(*pair.first && *pair.second);
+    ASSERT_NO_FATAL_FAILURE(pair.joinPatiently());
     Harness& gone = lost == 0 ? pair.zero : pair.one;
     Harness& left = lost == 0 ? pair.one : pair.zero;
     const Handle goes = lost == 0 ? pair.first->value() : pair.second->value();

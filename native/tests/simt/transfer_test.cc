@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "m2n/gate.hpp"
-#include "tests/gpu/m2n/executions.cuh"
+#include "tests/gpu/m2n/run_lengths.cuh"
 
 namespace nccl_ext::test {
 namespace {
@@ -34,40 +34,11 @@ TEST_P(SimtTransfer, MovesEveryByteOfRandomPrograms) {
   }
 }
 
-// Between places of every alignment, in tensors that end where the memory does.
 TEST_P(SimtTransfer, MovesRunsOfEveryLength) {
-  constexpr std::uint64_t kLongest = 300, kColumns = 2, kRows = 3;
   for (std::uint64_t shift = 0; shift < 16; shift += 3) {
     simt::machine().reset(shift);
-    std::vector<Move> moves;
-    std::uint64_t source = 0, destination = 0;
-    for (std::uint64_t run = 1 + shift / 3 % 2; run <= kLongest; run += 2) {
-      const std::uint64_t gap = run % 3 == 0 ? shift : 0;
-      source += shift;
-      for (std::uint64_t column = 0; column < kColumns; column++) {
-        Move move;
-        move.peer = 1;
-        move.source = source + column * run;
-        move.destination = destination += run % 16;
-        move.inner = run;
-        move.counts = {1, 1, kRows};
-        move.sourceStrides[2] = static_cast<std::int64_t>(kColumns * run + gap);
-        move.destinationStrides[2] = static_cast<std::int64_t>(run + run % 5);
-        destination += kRows * (run + run % 5);
-        moves.push_back(move);
-      }
-      source += kRows * (kColumns * run + gap) - gap;
-    }
-    Memories memories(2, destination);
-    memories.sources[0].allocate(source);
-    for (Move& move : moves) {
-      move.source = memories.sources[0].address(move.source);
-      move.destination = memories.destinations[1].address(move.destination);
-    }
-    std::vector<RankMoves> ranks(2);
-    ranks[0].stages[0] = moves;
-    Generator g = generatorOf(shift, 2, destination);
-    ASSERT_TRUE(executeAndCompare(memories, ranks, {static_cast<int>(1 + shift % 3), bulk()}, g)) << "shift " << shift;
+    const StageLimits limits{static_cast<int>(1 + shift % 3), bulk()};
+    ASSERT_TRUE(executeRunLengths({shift, 1 + shift / 3 % 2, 2, 3}, limits)) << "shift " << shift;
   }
 }
 

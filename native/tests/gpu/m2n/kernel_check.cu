@@ -15,7 +15,7 @@
 #include <string>
 
 #include "bench.cuh"
-#include "executions.cuh"
+#include "run_lengths.cuh"
 
 namespace nccl_ext::test {
 namespace {
@@ -55,40 +55,9 @@ bool checkShapes(bool bulk) {
   return true;
 }
 
-// Runs of every length to 300 bytes between places of every alignment, in tensors that end where the memory does: a word too many is
-// for compute-sanitizer to find.
 bool checkRuns(bool bulk) {
-  constexpr std::uint64_t kLongest = 300, kColumns = 2, kRows = 5;
   for (std::uint64_t shift = 0; shift < 16; shift += 3) {
-    std::vector<Move> moves;
-    std::uint64_t source = 0, destination = 0;
-    for (std::uint64_t run = 1; run <= kLongest; run++) {
-      const std::uint64_t gap = run % 3 == 0 ? shift : 0;
-      source += shift;
-      for (std::uint64_t column = 0; column < kColumns; column++) {
-        Move move;
-        move.peer = 1;
-        move.source = source + column * run;
-        move.destination = destination += run % 16;
-        move.inner = run;
-        move.counts = {1, 1, kRows};
-        move.sourceStrides[2] = static_cast<std::int64_t>(kColumns * run + gap);
-        move.destinationStrides[2] = static_cast<std::int64_t>(run + run % 5);
-        destination += kRows * (run + run % 5);
-        moves.push_back(move);
-      }
-      source += kRows * (kColumns * run + gap) - gap;
-    }
-    Memories memories(2, std::max(source, destination));
-    memories.sources[0].allocate(source);
-    std::vector<RankMoves> ranks(2);
-    for (Move& move : moves) {
-      move.source = memories.sources[0].address(move.source);
-      move.destination = memories.destinations[1].address(move.destination);
-    }
-    ranks[0].stages[0] = moves;
-    Generator g{std::mt19937_64(shift), {}, {}};
-    if (executeAndCompare(memories, ranks, {static_cast<int>(1 + shift), bulk}, g)) continue;
+    if (executeRunLengths({shift, 1, 1, 5}, {static_cast<int>(1 + shift), bulk})) continue;
     std::printf("runs of every length, shift %d, bulk %d\n", static_cast<int>(shift), bulk);
     return false;
   }
