@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The runner with cases that pass, fail, break, hang and cannot run.
 
-import { NcclExtError, type World } from '@nccl-ext/core';
-import { afterAll, describe, expect, it } from 'vitest';
+import { localWorld, NcclExtError, type World } from '@nccl-ext/core';
+import { afterAll, describe, expect, it, vi } from 'vitest';
 import type { CheckCase } from '../cases/case.js';
+import { selectCases } from '../cases/select-cases.js';
 import { type CheckContext, expectRefusal } from './check-context.js';
 import { runCase } from './run-case.js';
 import { runCases } from './run-cases.js';
@@ -24,6 +25,37 @@ function countingPool(): { pool: WorldPool; made: number[]; disposed: number[] }
   });
   return { pool, made, disposed };
 }
+
+/** Worlds whose ranks say that they share one GPU of 132 SMs. */
+async function onOneGpu({ ranks }: { readonly ranks: number }): Promise<World> {
+  const world = await localWorld({ ranks, backend: 'embedded' });
+  for (const rank of world.ranks) {
+    const device = { ...rank.device, multiprocessors: 132, smBudget: Math.floor(105 / ranks) };
+    vi.spyOn(rank, 'device', 'get').mockReturnValue(device);
+  }
+  return world;
+}
+
+describe('SMs of a reshard', () => {
+  const cases = selectCases({ group: 'sharding', maxRanks: 4 }).filter(({ ranks }) => ranks !== 3);
+
+  it('are refused at once where the largest world has not so many for a rank', async () => {
+    const told = vi.fn();
+    const run = runCases(cases, { world: onOneGpu, sms: 28, onResult: told });
+    await expect(run).rejects.toMatchObject({
+      code: 'ERR_INVALID_ARGUMENT',
+      field: 'sms',
+      message: expect.stringContaining('Cases with 4 ranks cannot run on 28 SMs per rank'),
+      seen: 28,
+    });
+    expect(told).not.toHaveBeenCalled();
+  });
+
+  it('are taken up to the share of a rank', async () => {
+    const few = [cases.find(({ ranks }) => ranks === 4)!];
+    expect(await runCases(few, { world: onOneGpu, sms: 26 })).toMatchObject({ passed: 1, failed: 0 });
+  });
+});
 
 describe('runCases', () => {
   const cases = [

@@ -4,6 +4,7 @@
 import type { ConformanceCase } from '../cases/case.js';
 import type { CaseResult, RunSummary } from './case-result.js';
 import type { ProcessGroup } from './process-group.js';
+import { requireShare } from './require-share.js';
 import { runCase } from './run-case.js';
 import { type WorldFactory, WorldPool } from './world-pool.js';
 
@@ -23,7 +24,7 @@ export interface RunOptions {
 
 /**
  * Runs cases in their order. A case that cannot run is a result. It throws when `onResult` does, and when one of several processes is
- * lost: the error names it.
+ * lost: the error names it; and ERR_INVALID_ARGUMENT when ranks have fewer than `sms` SMs.
  *
  * @example
  * ```ts
@@ -47,6 +48,7 @@ export async function runCases(
         );
   const results: CaseResult[] = [];
   try {
+    await requireShare(pool, cases, sms, processes);
     for (const conformanceCase of cases) {
       const { name, group } = conformanceCase;
       const result: CaseResult = signal?.aborted
