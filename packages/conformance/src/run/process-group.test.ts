@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Cases on several processes: a failure anywhere is one everywhere, processes stay in step after it, and one that is lost is named.
 
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { Communicator } from '@nccl-ext/core';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { CheckCase, ConformanceCase } from '../cases/case.js';
 import { selectCases } from '../cases/select-cases.js';
 import type { RunSummary } from './case-result.js';
@@ -109,6 +110,23 @@ describe('a case that goes wrong', () => {
 });
 
 describe('processes', () => {
+  it('refuse together SMs that their ranks do not have, those that would look on too', async () => {
+    const device = { ...played.control.ranks[0]!.device, multiprocessors: 132, smBudget: 13 };
+    const shares = vi.spyOn(Communicator.prototype, 'device', 'get').mockReturnValue(device);
+    try {
+      const cases = selectCases({ group: 'sharding', maxRanks: 2 });
+      const runs = played.groups.map((processes) => errorOf(runCases(cases, { processes, sms: 28 })));
+      for (const error of await Promise.all(runs))
+        expect(error).toMatchObject({
+          code: 'ERR_INVALID_ARGUMENT',
+          field: 'sms',
+          message: expect.stringContaining('process 0: 13 SMs'),
+        });
+    } finally {
+      shares.mockRestore();
+    }
+  });
+
   it('with other cases refuse to begin', async () => {
     const runs = played.groups.map((processes, rank) =>
       errorOf(runCases(rank === 1 ? [fine, fine] : [fine], { processes })),

@@ -200,7 +200,11 @@ export interface RuntimeSpi {
   createEvent(rank: RankHandle): Outcome<EventHandle>;
   freeEvent(event: EventHandle): Status;
   recordEvent(event: EventHandle, stream: StreamHandle): Status;
-  /** Later work of `stream` waits for the most recent record of `event` before this call; an event never recorded is no wait. Streams of different ranks of this process may wait for each other. */
+  /**
+   * Later work of `stream` waits for the most recent record of `event` before this call; an event never recorded is no wait. Streams of
+   * different ranks of this process may wait for each other. A record that its rank drained, aborted or failed, is no work done: the wait
+   * of another rank is ERR_RANK_LOST. A stream of CUDA cannot tell such a record from another, and goes on.
+   */
   waitEvent(stream: StreamHandle, event: EventHandle): Status;
   /** Whether the most recent record has been reached. */
   queryEvent(event: EventHandle): Outcome<boolean>;

@@ -91,6 +91,44 @@ describe('abort', () => {
     });
   });
 
+  it('lets no record that it drained pass for work done, however late the peer waits', async () => {
+    await waiting(async ({ runtime, ranks }, streams) => {
+      const [done, drained] = [value(runtime.createEvent(ranks[0]!)), value(runtime.createEvent(ranks[0]!))];
+      ok(runtime, runtime.recordEvent(done, streams[0]!));
+      expect(await runtime.synchronize(streams[0]!)).toMatchObject({ ok: true });
+      ok(runtime, runtime.enqueueBarrier(streams[0]!));
+      ok(runtime, runtime.recordEvent(drained, streams[0]!));
+      ok(runtime, runtime.abortRank(ranks[0]!, 'enough'));
+      expect(error(await runtime.synchronize(streams[0]!)).code).toBe(code('ERR_ABORTED'));
+      ok(runtime, runtime.waitEvent(streams[1]!, done));
+      expect(await runtime.synchronize(streams[1]!)).toMatchObject({ ok: true });
+      ok(runtime, runtime.waitEvent(streams[1]!, drained));
+      expect(error(await runtime.synchronize(streams[1]!))).toMatchObject({
+        code: code('ERR_RANK_LOST'),
+        op: 'wait',
+        rank: 1,
+        peer: 0,
+      });
+    });
+  });
+
+  it('reaches ranks that wait for a record of one that lost it', async () => {
+    await inWorld(3, { timeoutMs: 60_000 }, async (world) => {
+      const { runtime, ranks } = world;
+      const streams = streamsOf(world);
+      const [lost, passedOn] = [0, 1].map((rank) => value(runtime.createEvent(ranks[rank]!)));
+      ok(runtime, runtime.enqueueBarrier(streams[0]!));
+      ok(runtime, runtime.recordEvent(lost!, streams[0]!));
+      ok(runtime, runtime.waitEvent(streams[1]!, lost!));
+      ok(runtime, runtime.recordEvent(passedOn!, streams[1]!));
+      ok(runtime, runtime.waitEvent(streams[2]!, passedOn!));
+      ok(runtime, runtime.abortRank(ranks[0]!, 'enough'));
+      const record = error(await runtime.synchronize(streams[2]!));
+      expect(record).toMatchObject({ code: code('ERR_RANK_LOST'), op: 'wait', rank: 2, peer: 0 });
+      expect(record.detail).toContain('for rank 1, which lost rank 0');
+    });
+  });
+
   it('frees a stopped rank from standing still', async () => {
     await waiting(async ({ runtime, ranks, faults }, streams) => {
       ok(runtime, faults.stopRank(ranks[0]!));

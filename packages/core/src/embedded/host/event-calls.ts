@@ -4,6 +4,7 @@
 import type { ErrorRecord, RuntimeSpi } from '../../contract/index.js';
 import { eventCell, eventSlots, isReached, timeOf } from '../control/event-cell.js';
 import { operations } from '../control/records.js';
+import { rankWord } from '../control/world-layout.js';
 import { offsetOf } from '../memory/address.js';
 import { capturedEvent } from './capture.js';
 import { enqueue, push, roomFor } from './enqueue.js';
@@ -155,13 +156,16 @@ function openEvent(state: BackendState, owner: RankState): EventState | ErrorRec
     return errorRecord('ERR_OUT_OF_MEMORY', 'createEvent', `no memory for an event of rank ${owner.rank}`, {
       rank: owner.rank,
     });
+  const [space, offset] = [state.arena.space(cell), offsetOf(cell)];
+  const { world, rank } = owner;
+  space.i32[(offset + eventCell.origin) / 4] = world.space.i32[world.rankBase(rank) + rankWord.origin]!;
   return {
     kind: 'event',
     handle: 0,
     owner,
     cell,
-    space: state.arena.space(cell),
-    offset: offsetOf(cell),
+    space,
+    offset,
     generation: 0,
     recorders: [],
     uses: new Map(),

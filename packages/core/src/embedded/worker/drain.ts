@@ -5,14 +5,14 @@ import { errorNumbers } from '../../errors/codes.js';
 import { operationName, operations, recordBytes } from '../control/records.js';
 import { offsetOf } from '../memory/address.js';
 import { abandonEp } from './ep-op.js';
-import { reachEvent } from './event-ops.js';
+import { drainEvent } from './event-ops.js';
 import { poisonRecord, reportError } from './failure.js';
 import { leaveGraph } from './graph-op.js';
 import { dropHost } from './host-op.js';
 import { argument, getProgress, progress, type Task } from './task.js';
 import { abandonTransfer } from './transfer-op.js';
 
-/** Ends the task's operation; events that it would have recorded are reached. */
+/** Ends the task's operation; events that it would have recorded are reached, and known to be drained. */
 export function drain(task: Task): void {
   const operation = argument(task, 0);
   if (operation !== operations.record) reportSkipped(task, operation);
@@ -22,7 +22,7 @@ export function drain(task: Task): void {
 
 function drainOne(task: Task): void {
   const operation = argument(task, 0);
-  if (operation === operations.record) reachEvent(task);
+  if (operation === operations.record) drainEvent(task);
   if (operation === operations.transfer) abandonTransfer(task);
   if (operation === operations.ep) abandonEp(task);
   if (operation === operations.host) dropHost(task);

@@ -2,10 +2,10 @@
 // Records events and waits for them, on a worker.
 
 import { now } from '../control/clock.js';
-import { isReached, reach } from '../control/event-cell.js';
+import { isDone, isReached, markDrained, originOf, reach } from '../control/event-cell.js';
 import { rankWord } from '../control/world-layout.js';
 import { offsetOf } from '../memory/address.js';
-import { fail, lostRecord, timeoutRecord } from './failure.js';
+import { fail, lossAmong, lossRecord, lostRecord, timeoutRecord } from './failure.js';
 import { argument, isExpired, rankBase, type Step, type Task, type World, wakeWorld } from './task.js';
 
 export function stepRecord(task: Task): Step {
@@ -14,30 +14,36 @@ export function stepRecord(task: Task): Step {
 }
 
 /** Marks the record as reached and tells whoever waits. */
-export function reachEvent(task: Task): void {
+function reachEvent(task: Task): void {
   const cell = argument(task, 1);
   const space = task.world.spaces.of(cell);
   if (reach(space, offsetOf(cell), generationOf(task), now())) task.world.post({ kind: 'event', cell });
   wakeWorld(task.world);
 }
 
+/** Marks the record of an unusable rank as reached: nobody hangs for it, and no other rank takes it for work done. */
+export function drainEvent(task: Task): void {
+  const cell = argument(task, 1);
+  markDrained(task.world.spaces.of(cell), offsetOf(cell), generationOf(task));
+  reachEvent(task);
+}
+
 export function stepWait(task: Task): Step {
   const cell = argument(task, 1);
   const space = task.world.spaces.of(cell);
   const generation = generationOf(task);
-  if (isReached(space, offsetOf(cell), generation)) return 'done';
-  // The owner may be of another world of the same family, so it is known by its words.
+  if (isDone(space, offsetOf(cell), generation)) return 'done';
+  // The owner may be of another world of the same family.
   const owner = argument(task, 4);
-  const words = task.world.spaces.of(owner).i32;
-  const base = offsetOf(owner) / 4;
-  const origin = words[base + rankWord.origin]!;
+  const lost = offsetOf(owner) / 4 + rankWord.lost;
+  const origin = originOf(space, offsetOf(cell));
+  const reached = isReached(space, offsetOf(cell), generation);
   // A wait inside a rank ends when its other stream gets there, whose own waits have deadlines; it may take its time.
-  if (origin === task.world.space.i32[task.rankBase + rankWord.origin]) return 'blocked';
-  if (Atomics.load(words, base + rankWord.lost) !== 0) {
+  if (origin === task.world.space.i32[task.rankBase + rankWord.origin]) return reached ? 'done' : 'blocked';
+  if (reached || Atomics.load(task.world.spaces.of(owner).i32, lost) !== 0) {
     // What the lost rank had recorded is reached by the time it is gone, and its words may be another's; look once more.
-    if (isReached(space, offsetOf(cell), generation)) return 'done';
-    const { peer, name } = ownerIn(task.world, origin);
-    fail(task, lostRecord(task, 'wait', peer, name));
+    if (isDone(space, offsetOf(cell), generation)) return 'done';
+    failGone(task, owner, origin);
     return 'done';
   }
   if (!isExpired(task)) return 'blocked';
@@ -48,6 +54,15 @@ export function stepWait(task: Task): Step {
     detail: `rank ${task.rank} waited ${task.world.timeoutMs} ms in wait for ${name}`,
   });
   return 'done';
+}
+
+/** The owner of the event is unusable; where it is a rank of this world that lost another one, that one is named. */
+function failGone(task: Task, owner: number, origin: number): void {
+  const { world } = task;
+  const { peer, name } = ownerIn(world, origin);
+  const ours = world.spaces.of(owner) === world.space && offsetOf(owner) / 4 === rankBase(world, peer);
+  const loss = ours ? lossAmong(world, [peer], () => false) : undefined;
+  fail(task, loss === undefined ? lostRecord(task, 'wait', peer, name) : lossRecord(task, 'wait', loss));
 }
 
 /** What a world calls the rank that an event belongs to: a rank that it has not is no peer, and goes by its number in the first world. */
