@@ -32,7 +32,7 @@ export async function requireShare(
   if (status !== 'failed') return;
   throw new NcclExtError(
     'ERR_INVALID_ARGUMENT',
-    `Cases with ${largest.ranks} ranks cannot run on ${sms} SMs per rank; the share of a rank is there at most: ${detail}.`,
+    `${sms} SMs are more than a rank has in cases with ${largest.ranks} ranks: ${detail}.`,
     {
       field: 'sms',
       seen: sms,

@@ -45,7 +45,7 @@ describe('SMs of a reshard', () => {
     await expect(run).rejects.toMatchObject({
       code: 'ERR_INVALID_ARGUMENT',
       field: 'sms',
-      message: expect.stringContaining('Cases with 4 ranks cannot run on 28 SMs per rank'),
+      message: expect.stringContaining('28 SMs are more than a rank has in cases with 4 ranks: 26 SMs.'),
       seen: 28,
     });
     expect(told).not.toHaveBeenCalled();
