@@ -141,11 +141,12 @@ class Preparing {
     // Ranks without pairs wait as long as the others may take to connect theirs.
     const Clock::time_point deadline = connectDeadline(rank_);
     const Status connected = connectPairs(rank_, made_->program, deadline);
+    // Those that NCCL lets wait for it come to no meeting.
+    if (!connected && connected.error().code != ErrorCode::kAborted) return {connected.error(), false, true};
     Outcome<std::vector<Bytes>> all = gather("connected", {}, deadline + rank_.world->timeout);
     // Of one that was stopped the others know why.
-    const bool stopped = !connected && connected.error().code == ErrorCode::kAborted && !all;
-    if (!connected && !stopped) return failure(connected.error());
     if (!all) return failure(all.error());
+    if (!connected) return failure(connected.error());
     return {made_, false};
   }
 

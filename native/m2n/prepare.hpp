@@ -35,6 +35,7 @@ struct Preparation {
 struct PrepareAttempt {
   Outcome<std::shared_ptr<Preparation>> result;
   bool refused = false;
+  bool awaited = false;  // the others wait for this rank, some of them in NCCL, and must be told
 };
 
 PrepareAttempt prepareTransfer(RankState& rank, const PrepareRequest& request);

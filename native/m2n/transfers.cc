@@ -111,6 +111,7 @@ void Runtime::prepareTransfer(Handle handle, PrepareConfig config, Done<Handle> 
         if (cell != nullptr) rank->cells->give(cell);
         if (made) reaper_->post([kept = made.value()] { *kept = Preparation(); });
         if (!made && !attempt.refused) poison(*rank, made.error());
+        if (attempt.awaited) abortWaits(*rank, made.error());
         return done(made ? disposed(*rank) : made.error());
       }
       auto transfer = std::make_shared<PreparedTransfer>();

@@ -9,6 +9,7 @@
 
 #include <unistd.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <sstream>
 #include <thread>
@@ -23,6 +24,11 @@ std::mutex nccl_ext::fake::worldsMutex;
 
 std::string nccl_ext::fake::numbered(const char* what, std::size_t number) {
   return what + std::to_string(number);
+}
+
+bool nccl_ext::fake::fails(const char* call, int rank) {
+  const char* asked = std::getenv("FAKE_NCCL_FAILS");
+  return asked != nullptr && asked == call + (" " + std::to_string(rank));
 }
 
 void nccl_ext::fake::tell(const World& world, const std::string& what, int rank, const std::string& line) {

@@ -99,6 +99,7 @@ ncclResult_t ncclGroupEnd() {
   const std::vector<Part> parts = std::exchange(group, {});
   if (parts.empty()) return ncclSuccess;
   const auto [comm, stream] = std::make_pair(parts[0].comm, parts[0].stream);
+  if (!comm->connected && nccl_ext::fake::fails("connect", comm->rank)) return ncclSystemError;
   auto* front = reinterpret_cast<nccl_ext::fake::StreamFront*>(stream);
   const char* delay = std::getenv("FAKE_NCCL_CONNECT_MS");
   if (!std::exchange(comm->connected, true) && delay != nullptr)

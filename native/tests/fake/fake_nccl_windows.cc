@@ -23,6 +23,7 @@ ncclResult_t ncclMemFree(void* address) {
 }
 
 ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void* address, std::size_t bytes, ncclWindow_t* window, int) {
+  if (nccl_ext::fake::fails("register", comm->rank)) return ncclSystemError;
   const std::lock_guard<std::mutex> lock(worldsMutex);
   const auto number = static_cast<std::size_t>(comm->windows++);
   if (comm->world->windows.size() <= number) comm->world->windows.resize(number + 1);

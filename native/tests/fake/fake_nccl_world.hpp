@@ -54,6 +54,9 @@ extern std::mutex worldsMutex;
 // `what` with a number.
 std::string numbered(const char* what, std::size_t number);
 
+// Whether FAKE_NCCL_FAILS names the call and the rank: "register 1", "connect 0".
+bool fails(const char* call, int rank);
+
 // Tells ranks of other processes that `rank` has done `what`, where there are any.
 void tell(const World& world, const std::string& what, int rank, const std::string& line);
 

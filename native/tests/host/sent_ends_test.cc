@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How transfers that send end where NCCL itself would wait for ever: ranks that do not come or are aborted, connections under way,
 // graphs that hold groups.
+#include "tests/support/failing_nccl.hpp"
 #include "tests/support/gpus.hpp"
 #include "tests/support/sending.hpp"
 
@@ -85,6 +86,25 @@ TEST(SentTransfers, TakeTheirTimeToConnect) {
   const SlowConnections slow(1500);
   SendingRanks world(3, Timeout(1000));
   for (const Handle transfer : world.sent({{0, 1, 5000}})) EXPECT_NE(transfer, 0);
+}
+
+// Rank 0 waits for it in NCCL, rank 2 in a meeting, neither until the deadline, which is later than the test's.
+TEST(SentTransfers, EndWhereARankCannotConnect) {
+  const FailingNccl failing("connect 1");
+  SendingRanks world(3, Timeout(20'000));
+  std::vector<PrepareConfig> configs;
+  for (int rank = 0; rank < 3; rank++) {
+    configs.push_back(world.configOf(rank, {{0, 1, 5000}}));
+    configs.back().path = "sendrecv";
+  }
+  const auto outcomes = world.prepare(std::move(configs));
+  EXPECT_EQ(codeOf(outcomes[1]), ErrorCode::kInternal);
+  for (const std::size_t rank : {std::size_t{0}, std::size_t{2}}) {
+    ASSERT_EQ(codeOf(outcomes[rank]), ErrorCode::kRankLost) << outcomes[rank].error().detail;
+    EXPECT_EQ(outcomes[rank].error().peer, 1);
+    EXPECT_NE(outcomes[rank].error().detail.find("rank 1 left: NCCL reports"), std::string::npos)
+        << outcomes[rank].error().detail;
+  }
 }
 
 // The communicator goes only when the worker has come back from NCCL, and a peer does not wait for its deadline.
