@@ -80,14 +80,17 @@ Status Runtime::freeBuffer(Handle handle) {
   dyingBytes_->fetch_add(bytes);
   buffer->freed = true;
   buffer->exported.reset();
-  if (buffer->exposed && rank.poison) {
-    // A peer that this rank gave up on may still write to it.
-    rank.oldBytes += bytes;
-    rank.oldMemory.push_back(std::move(buffer->memory));
-  } else if (buffer->leaving == 0) {
-    reap(*buffer);
-  }
+  if (buffer->leaving == 0) letGo(*buffer);
   return ok();
+}
+
+// The memory of a buffer that was freed, unless a peer that its rank gave up on may still write to it, or NCCL has not finished with it.
+void Runtime::letGo(BufferState& buffer) {
+  RankState& rank = *buffer.owner;
+  // Without open ranks the workers end the communicators now, and clear `oldMemory`.
+  if (!buffer.exposed || !rank.poison || rank.world->open == 0) return reap(buffer);
+  rank.oldBytes += static_cast<std::int64_t>(buffer.memory.ownBytes());
+  rank.oldMemory.push_back(std::move(buffer.memory));
 }
 
 // Freeing may wait for kernels of the whole device, and one of them may wait for work of this very thread.

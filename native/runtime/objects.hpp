@@ -154,7 +154,7 @@ struct BufferState {
   int windows = 0;
   int graphs = 0;  // also those that are being recorded, once for each use
   int transfers = 0;
-  bool exposed = false;              // a transfer told peers where it is
+  bool exposed = false;              // a transfer told peers where it is, or NCCL did not finish with it
   int leaving = 0;                   // windows that were freed and that NCCL has not let go of
   bool freed = false;                // by the user; the memory goes when no window is leaving
   std::optional<Exported> exported;  // once asked for; its descriptor stays open until the buffer is freed

@@ -208,6 +208,7 @@ class Runtime {
 
   // buffers.cc
   Handle addBuffer(const Rank& rank, DeviceMemory memory);
+  void letGo(BufferState& buffer);
   void reap(BufferState& buffer);
 
   // streams.cc

@@ -52,6 +52,7 @@ struct Registered {
 struct Attempt {
   Outcome<Registered> result;
   bool refused = false;
+  bool given = false;  // NCCL has the memory, or may still take it
 };
 
 // On the rank's worker.
@@ -74,14 +75,14 @@ Attempt registerOnAll(RankState& rank, const Part& part) {
   } else {
     Outcome<ncclWindow_t> window =
         rank.comm->registerWindow(part.address, std::max<std::size_t>(part.bytes, 1), deadline);
-    if (!window) return {window.error()};
+    if (!window) return {window.error(), false, true};
     out.window = window.value();
     // Its own part a rank reaches by the buffer's address; NCCL has a second one for it.
     for (int peer = 0; peer < world.size; peer++)
       out.peers.push_back(peer == rank.rank ? part.address : rank.comm->peerAddress(out.window, peer));
   }
-  if (const Status filled = fillPeerTable(*out.table, out.peers, kOp); !filled) return {filled.error()};
-  return {out};
+  if (const Status filled = fillPeerTable(*out.table, out.peers, kOp); !filled) return {filled.error(), false, true};
+  return {out, false, true};
 }
 
 }  // namespace
@@ -104,6 +105,7 @@ void Runtime::registerWindow(Handle rankHandle, Handle bufferHandle, Done<Handle
       const Outcome<Registered>& registered = attempt.result;
       if (!registered) {
         if (buffer) buffer.value()->windows--;
+        if (attempt.given) buffer.value()->exposed = true;
         if (!attempt.refused) poison(*rank, registered.error());
         return done(registered.error());
       }
@@ -150,8 +152,11 @@ Status Runtime::freeWindow(Handle handle) {
     mailbox_.post([this, rank, window, freed] {
       reaper_->post([table = std::make_shared<DeviceMemory>(std::move(window->table))] { *table = DeviceMemory(); });
       BufferState& buffer = *window->buffer;
-      if (--buffer.leaving == 0 && buffer.freed) reap(buffer);
-      if (!freed) poison(*rank, freed.error());
+      if (!freed) {
+        poison(*rank, freed.error());
+        buffer.exposed = true;
+      }
+      if (--buffer.leaving == 0 && buffer.freed) letGo(buffer);
     });
   });
   return ok();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How long windows live: kernels that read a window's table hold it, and a rank that is disposed gets no window.
 #include "tests/fake/fake_cudart.hpp"
+#include "tests/support/failing_nccl.hpp"
 #include "tests/support/one_rank.hpp"
 
 namespace nccl_ext::test {
@@ -8,8 +9,8 @@ namespace {
 
 // Two ranks with a stream and a buffer for a window each.
 struct TwoRanks : Harness {
-  TwoRanks() {
-    handles = ranks(2, std::chrono::milliseconds(60'000));
+  explicit TwoRanks(Timeout timeout = Timeout(60'000)) {
+    handles = ranks(2, timeout);
     for (const Handle rank : handles) {
       streams.push_back(valueOf(runtime.createStream(rank)));
       buffers.push_back(valueOf(runtime.allocate(rank, 1000, MemoryKind::kSymmetric)));
@@ -83,6 +84,25 @@ TEST(Windows, OfARankThatIsDisposedMeanwhileGoWithIt) {
     two.until([&] { return two.runtime.memoryUsage().reservedBytes == 0; });
   }
   EXPECT_EQ(fake::liveObjects(), before);
+}
+
+TEST(Windows, ThatNcclDidNotFinishKeepTheirMemory) {
+  TwoRanks two(Timeout(300));
+  {
+    const FailingNccl failing("register 1");
+    two.registerAll();
+    two.until([&] { return two.answered(); });
+  }
+  EXPECT_EQ(codeOf(*two.windows[0]), ErrorCode::kTimeout);
+  EXPECT_EQ(codeOf(*two.windows[1]), ErrorCode::kInternal);
+  for (const Handle buffer : two.buffers) ASSERT_TRUE(two.runtime.freeBuffer(buffer));
+  // Memory of a buffer that nobody can reach goes meanwhile.
+  const Handle other = valueOf(two.runtime.allocate(two.handles[0], 10, MemoryKind::kSymmetric));
+  ASSERT_TRUE(two.runtime.freeBuffer(other));
+  two.until([&] { return two.runtime.memoryUsage().reservedBytes == 2000; });
+  EXPECT_EQ(two.runtime.memoryUsage().allocatedBytes, 0);
+  two.dispose(two.handles);
+  two.until([&] { return two.runtime.memoryUsage().reservedBytes == 0; });
 }
 
 TEST(Windows, OfALastRankThatIsDisposedMeanwhileGoWithItsWorld) {
