@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nccl/comm.hpp"
 
-#include <algorithm>
 #include <thread>
 #include <utility>
 
@@ -33,13 +32,15 @@ Status Comm::open(const ncclUniqueId& id, int rank, int size, Clock::time_point 
 }
 
 Outcome<ncclComm_t> Comm::split(int color, int key, ncclConfig_t config, Clock::time_point deadline) {
-  ncclComm_t& made = children_.emplace_back(nullptr);
+  const auto slot = children_.insert(children_.end(), nullptr);
   // The parent tells how far the split is; until then the child is null.
-  const Status split = settle(api_.ncclCommSplit(comm_, color, key, &made, &config), "split", deadline);
+  const Status split = settle(api_.ncclCommSplit(comm_, color, key, &*slot, &config), "split", deadline);
   if (!split) return split.error();
+  const ncclComm_t made = *slot;
+  children_.erase(slot);
   if (color != NCCL_SPLIT_NOCOLOR && made == nullptr)
     return fail(ErrorCode::kInternal, "split", "NCCL made no communicator").ofRank(rank_);
-  return std::exchange(made, nullptr);
+  return made;
 }
 
 Outcome<std::unique_ptr<Comm>> Comm::split(int color, int key, const std::atomic<bool>& stop,
@@ -60,18 +61,19 @@ Outcome<std::unique_ptr<Comm>> Comm::split(int color, int key, const std::atomic
 }
 
 Outcome<ncclWindow_t> Comm::registerWindow(void* address, std::size_t bytes, Clock::time_point deadline) {
-  ncclWindow_t& window = windows_.emplace_back(nullptr);
-  const ncclResult_t result = api_.ncclCommWindowRegister(comm_, address, bytes, &window, NCCL_WIN_COLL_SYMMETRIC);
+  const auto slot = windows_.insert(windows_.end(), nullptr);
+  const ncclResult_t result = api_.ncclCommWindowRegister(comm_, address, bytes, &*slot, NCCL_WIN_COLL_SYMMETRIC);
   const Status registered = settle(result, "registerWindow", deadline);
   if (!registered) return registered.error();
-  if (window == nullptr) {
+  if (*slot == nullptr) {
+    windows_.erase(slot);
     return fail(ErrorCode::kUnsupported, "registerWindow", "NCCL cannot make windows on these GPUs").ofRank(rank_);
   }
-  return window;
+  return *slot;
 }
 
 Status Comm::deregisterWindow(ncclWindow_t window, Clock::time_point deadline) {
-  std::replace(windows_.begin(), windows_.end(), window, ncclWindow_t{nullptr});
+  windows_.remove(window);
   return settle(api_.ncclCommWindowDeregister(comm_, window), "freeWindow", deadline);
 }
 
@@ -83,8 +85,12 @@ void* Comm::peerAddress(ncclWindow_t window, int peer) const {
 Status Comm::close(bool broken, Clock::time_point deadline) {
   if (comm_ == nullptr) return ok();
   Status closed = ok();
-  for (auto window = windows_.rbegin(); !broken && window != windows_.rend(); ++window) {
-    if (closed && *window != nullptr) closed = deregisterWindow(*window, deadline);
+  while (!broken && closed && !windows_.empty()) {
+    const ncclWindow_t youngest = windows_.back();
+    if (youngest == nullptr)
+      windows_.pop_back();
+    else
+      closed = deregisterWindow(youngest, deadline);
   }
   if (!broken && closed) closed = settle(api_.ncclCommFinalize(comm_), "dispose", deadline);
   const ncclComm_t comm = std::exchange(comm_, nullptr);

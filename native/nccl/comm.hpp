@@ -8,7 +8,7 @@
 
 #include <atomic>
 #include <chrono>
-#include <deque>
+#include <list>
 #include <memory>
 
 #include "nccl/api.hpp"
@@ -53,9 +53,9 @@ class Comm {
   const std::atomic<bool>& stop_;
   ncclComm_t comm_ = nullptr;
   // NCCL writes the handles of windows and of children when it is done, which may be after we gave up waiting: slots
-  // stay in place. Null again when the window has gone.
-  std::deque<ncclWindow_t> windows_;
-  std::deque<ncclComm_t> children_;
+  // stay in place. A slot goes with its window, or when its child is handed out.
+  std::list<ncclWindow_t> windows_;
+  std::list<ncclComm_t> children_;
   ncclCommProperties properties_ = NCCL_COMM_PROPERTIES_INITIALIZER;
   int rank_ = -1;
 };

@@ -27,7 +27,7 @@ Outcome<Exported> exportVirtual(const MemoryFacts& facts, MemoryShare share, con
   share.descriptor = descriptor.value().get();
   share.processId = getpid();
   share.allocationBytes = static_cast<std::int64_t>(facts.bytes);
-  return Exported{std::move(share), std::move(descriptor.value())};
+  return Exported{std::move(share), std::move(descriptor.value()), nullptr};
 }
 
 }  // namespace
@@ -55,11 +55,11 @@ Outcome<Exported> exportShare(const DeviceMemory& memory, const char* op) {
                 facts.managed ? "managed memory cannot be shared with another process"
                               : "the memory comes from a pool (cudaMallocAsync), which CUDA IPC cannot share")
         .helped("Allocate it with comm.allocate or cudaMalloc.");
-  Outcome<Bytes> handle = exportIpc(facts.base, op);
-  if (!handle) return handle.error();
+  Outcome<IpcExport> made = exportIpc(facts.base, op);
+  if (!made) return made.error();
   share.kind = ShareKind::kIpc;
-  share.handle = std::move(handle.value());
-  return Exported{std::move(share), Descriptor()};
+  share.handle = std::move(made.value().handle);
+  return Exported{std::move(share), Descriptor(), std::move(made.value().hold)};
 }
 
 }  // namespace nccl_ext

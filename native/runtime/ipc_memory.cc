@@ -4,7 +4,6 @@
 #include <cstring>
 #include <map>
 #include <mutex>
-#include <set>
 
 #include "runtime/driver_api.hpp"
 
@@ -22,8 +21,8 @@ using Key = std::pair<int, Bytes>;
 // Of the process: several environments may open the same memory.
 std::mutex mutex;
 std::map<Key, Opened> opened;
-// A handle names its process, so these never become another one's.
-std::set<Bytes> own;
+// Those of this process, with how often each is exported: several buffers may lie in one allocation.
+std::map<Bytes, int> own;
 
 void letGo(const Key& key) {
   const std::lock_guard<std::mutex> lock(mutex);
@@ -32,6 +31,12 @@ void letGo(const Key& key) {
   const DriverScope scope(key.first);
   (void)driver().cuIpcCloseMemHandle(found->second.memory.address);
   opened.erase(found);
+}
+
+void forget(const Bytes& handle) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  const auto found = own.find(handle);
+  if (--found->second == 0) own.erase(found);
 }
 
 ErrorRecord ofThisProcess(const char* op) {
@@ -52,7 +57,7 @@ ErrorRecord notOpened(CUresult result, int device, const char* op) {
 
 }  // namespace
 
-Outcome<Bytes> exportIpc(std::uint64_t base, const char* op) {
+Outcome<IpcExport> exportIpc(std::uint64_t base, const char* op) {
   CUipcMemHandle raw;
   const CUresult result = driver().cuIpcGetMemHandle(&raw, base);
   if (result != CUDA_SUCCESS)
@@ -60,8 +65,8 @@ Outcome<Bytes> exportIpc(std::uint64_t base, const char* op) {
   Bytes handle(kIpcHandleBytes);
   std::memcpy(handle.data(), &raw, sizeof raw);
   const std::lock_guard<std::mutex> lock(mutex);
-  own.insert(handle);
-  return handle;
+  own[handle]++;
+  return IpcExport{handle, std::shared_ptr<const void>(&own, [handle](const void*) { forget(handle); })};
 }
 
 Outcome<std::shared_ptr<const IpcMemory>> openIpc(int device, const Bytes& handle, const char* op) {

@@ -13,8 +13,14 @@ namespace nccl_ext {
 
 inline constexpr std::size_t kIpcHandleBytes = 64;
 
+// As long as `hold` lives, openIpc knows the handle as one of this process.
+struct IpcExport {
+  Bytes handle;
+  std::shared_ptr<const void> hold;
+};
+
 // The handle of the allocation that starts at `base`; a context is current. ERR_UNSUPPORTED.
-Outcome<Bytes> exportIpc(std::uint64_t base, const char* op);
+Outcome<IpcExport> exportIpc(std::uint64_t base, const char* op);
 
 // Another process's allocation, as one device of this process sees it.
 struct IpcMemory {

@@ -29,6 +29,7 @@ std::int64_t nextExportSerial();
 struct Exported {
   MemoryShare share;
   Descriptor descriptor;
+  std::shared_ptr<const void> hold;  // of a handle
   // Of this process: when memory was freed, other memory may get its address and even the number of its descriptor.
   std::int64_t serial = nextExportSerial();
 };

@@ -160,6 +160,22 @@ TEST(ImportMemory, RefusesIpcHandlesThatAreWrong) {
   EXPECT_EQ(fake::driver().openedIpc(), 0);
 }
 
+TEST(ImportMemory, KnowsHandlesOfThisProcessAsLongAsABufferIsExported) {
+  const Foreign foreign(Memory::kMalloc);
+  OneRank one;
+  const OtherProcess other;
+  const Handle whole = valueOf(one.runtime.wrapMemory(one.rank, foreign.address(), 4096));
+  const Handle part = valueOf(one.runtime.wrapMemory(one.rank, foreign.address() + 512, 8));
+  const MemoryShare share = valueOf(one.runtime.exportMemory(whole));
+  EXPECT_EQ(valueOf(one.runtime.exportMemory(part)).handle, share.handle);
+  ASSERT_TRUE(one.runtime.freeBuffer(whole));
+  expectRefusal(one.runtime.importMemory(one.rank, share), ErrorCode::kInvalidArgument, "of this process");
+  ASSERT_TRUE(one.runtime.freeBuffer(part));
+  EXPECT_TRUE(one.runtime.importMemory(one.rank, share));
+  one.dispose(one.handles);
+  one.until([&] { return fake::driver().openedIpc() == 0; });
+}
+
 TEST(ImportMemory, MapsADescriptorAndUnmapsItWhenFreed) {
   OneRank one;
   MemoryShare share = valueOf(one.runtime.exportMemory(one.buffer));
