@@ -5,6 +5,8 @@
 #include <optional>
 #include <string>
 
+// Of each fake its own (fake_nccl_world.hpp).
+#pragma GCC visibility push(hidden)
 namespace nccl_ext::fake {
 
 // Whether ranks may be those of other processes.
@@ -21,3 +23,4 @@ std::string placeOf(void* address, std::size_t bytes);
 void* mapPlace(const std::string& line);
 
 }  // namespace nccl_ext::fake
+#pragma GCC visibility pop

@@ -48,6 +48,9 @@ struct World {
   std::vector<Split> splits;                  // by number
 };
 
+// Several fakes may be loaded at once, and each has its own of what follows.
+#pragma GCC visibility push(hidden)
+
 // Of all worlds, but not of their mail.
 extern std::mutex worldsMutex;
 
@@ -59,6 +62,8 @@ bool fails(const char* call, int rank);
 
 // Tells ranks of other processes that `rank` has done `what`, where there are any.
 void tell(const World& world, const std::string& what, int rank, const std::string& line);
+
+#pragma GCC visibility pop
 
 }  // namespace nccl_ext::fake
 
