@@ -72,6 +72,7 @@ set(RUNTIME_SOURCES
   runtime/split_rank.cc
   runtime/state.cc
   runtime/status_text.cc
+  runtime/stream_queue.cc
   runtime/streams.cc
   runtime/tcp_frames.cc
   runtime/tcp_hub.cc
