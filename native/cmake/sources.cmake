@@ -15,6 +15,8 @@ set(M2N_SOURCES
   m2n/exposure.cc
   m2n/find_peers.cc
   m2n/hash_program.cc
+  m2n/hash_side.cc
+  m2n/hash_tiles.cc
   m2n/launch_execution.cc
   m2n/move_shape.cc
   m2n/move_table.cc

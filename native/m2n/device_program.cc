@@ -66,31 +66,35 @@ std::uint64_t addressOf(const PreparePart& part, const Bindings& bindings, std::
 // Where the lists of a verified transfer lie.
 struct HashLayout {
   struct List {
-    std::size_t at = 0;
+    std::size_t movesAt = 0, firstTilesAt = 0;
     std::size_t moves = 0;
-    std::uint64_t words = 0;
+    std::uint32_t tiles = 0;
   };
   List sent[kTransferStages], received;
-  std::size_t checksAt = 0, sumsAt = 0;
+  std::size_t checksAt = 0, sumsAt = 0, takenAt = 0;
   std::size_t sentGroups = 0, receivedGroups = 0;
 };
 
 HashLayout::List layList(Layout& layout, const HashList& list) {
-  return {layout.add(list.moves.data(), list.moves.size() * sizeof(HashMove)), list.moves.size(), list.words};
+  return {layout.add(list.moves.data(), list.moves.size() * sizeof(HashMove)),
+          layout.add(list.firstTiles.data(), list.firstTiles.size() * sizeof(std::uint32_t)), list.moves.size(),
+          list.tiles};
 }
 
 HashLayout layHashes(Layout& layout, const PreparePart& part, const std::vector<PeerPart>& parts,
-                     const PeerAddresses& peers) {
+                     const PeerAddresses& peers, int sms) {
   const PeerPart& self = parts[static_cast<std::size_t>(part.rank)];
   HashLayout out;
-  for (int stage = 0; stage < kTransferStages; stage++) out.sent[stage] = layList(layout, sentHashes(part, stage));
-  out.received = layList(layout, receivedHashes(part));
+  for (int stage = 0; stage < kTransferStages; stage++) out.sent[stage] = layList(layout, sentHashes(part, stage, sms));
+  out.received = layList(layout, receivedHashes(part, sms));
   const std::vector<HashCheck> checks = checksOf(part, parts, peers);
   out.checksAt = layout.add(checks.data(), checks.size() * sizeof(HashCheck));
   out.sentGroups = self.sent.size();
   out.receivedGroups = checks.size();
   const std::vector<std::uint64_t> sums(2 * checks.size());
   out.sumsAt = layout.add(sums.data(), sums.size() * sizeof(std::uint64_t));
+  const HashTaken taken[kHashes];
+  out.takenAt = layout.add(taken, sizeof taken);
   return out;
 }
 
@@ -103,20 +107,23 @@ void placeHashes(DeviceProgram& program, const HashLayout& at, std::byte* base, 
                       static_cast<std::uint32_t>(at.receivedGroups)};
   compare.sent = {reinterpret_cast<std::uint64_t*>(block + sumsOffset(stage.size)),
                   static_cast<std::uint32_t>(at.sentGroups)};
+  compare.taken = reinterpret_cast<HashTaken*>(base + at.takenAt);
   compare.state = stage.state;
-  const auto argsOf = [&](const HashLayout::List& list, const HashSums& into, int begun) {
+  const auto argsOf = [&](const HashLayout::List& list, int number, const HashSums& into, int begun) {
     HashArgs args = {};
-    args.moves = reinterpret_cast<const HashMove*>(base + list.at);
+    args.moves = reinterpret_cast<const HashMove*>(base + list.movesAt);
+    args.firstTiles = reinterpret_cast<const std::uint32_t*>(base + list.firstTilesAt);
+    args.taken = compare.taken + number;
     args.moveCount = static_cast<std::uint32_t>(list.moves);
-    args.words = list.words;
+    args.tiles = list.tiles;
     args.into = into;
     args.begun = begun;
     args.state = stage.state;
     return args;
   };
   for (int number = 0; number < kTransferStages; number++)
-    program.sent[number] = argsOf(at.sent[number], compare.sent, 1);
-  program.received = argsOf(at.received, compare.received, 0);
+    program.sent[number] = argsOf(at.sent[number], number, compare.sent, 1);
+  program.received = argsOf(at.received, kTransferStages, compare.received, 0);
   program.compare = compare;
 }
 
@@ -211,7 +218,7 @@ Outcome<DeviceProgram> loadProgram(const PreparePart& part, const std::vector<Pe
   }
 
   HashLayout hashes;
-  if (part.verify) hashes = layHashes(layout, part, parts, peers);
+  if (part.verify) hashes = layHashes(layout, part, parts, peers, limits.kernels.ctas);
 
   Outcome<DeviceMemory> memory = DeviceMemory::allocate(api, device, layout.bytes().size(), MemoryKind::kPlain);
   if (!memory) return memory.error();

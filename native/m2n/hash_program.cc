@@ -4,6 +4,8 @@
 #include <map>
 #include <tuple>
 
+#include "m2n/hash_side.hpp"
+
 namespace nccl_ext {
 namespace {
 
@@ -13,11 +15,11 @@ std::uint64_t addressOf(const PreparePart& part, const Bindings& bindings, std::
          static_cast<std::uint64_t>(binding.byteOffset);
 }
 
-// A side of the moves of a table; `want` picks those of a list, `group` and word numbers go through all of them.
+// One side of the moves of a table; `want` picks those of the list, groups and word numbers go through all of them.
 template <class Want, class Side>
-HashList listOf(const MoveTable& table, const std::vector<std::int64_t>& strides, Want want, Side side) {
+HashList listOf(const MoveTable& table, const std::vector<std::int64_t>& strides, int sms, Want want, Side side) {
   HashList list;
-  std::size_t groups = 0;
+  std::uint32_t groups = 0;
   std::uint64_t number = 0;
   std::optional<std::tuple<int, int, int>> open;
   for (std::size_t index = 0; index < table.length; index++) {
@@ -28,55 +30,47 @@ HashList listOf(const MoveTable& table, const std::vector<std::int64_t>& strides
       groups++;
       number = 0;
     }
-    HashMove move;
-    const std::uint64_t unit = static_cast<std::uint64_t>(unitBytesOf(table.transform[index])->destination);
-    move.inner = static_cast<std::uint64_t>(table.inner[index]);
-    move.runWords = (move.inner * unit + 7) / 8;
-    std::uint64_t runs = 1;
+    HashSide shape;
+    shape.inner = static_cast<std::uint64_t>(table.inner[index]);
+    shape.wordUnit = static_cast<std::uint64_t>(unitBytesOf(table.transform[index])->destination);
     for (std::size_t loop = 0; loop < kMoveLoops; loop++) {
-      move.counts[loop] = static_cast<std::uint64_t>(table.counts[index * kMoveLoops + loop]);
-      move.strides[loop] = strides[index * kMoveLoops + loop];
-      runs *= move.counts[loop];
+      shape.counts[loop] = static_cast<std::uint64_t>(table.counts[index * kMoveLoops + loop]);
+      shape.strides[loop] = strides[index * kMoveLoops + loop];
     }
-    move.number = number;
-    move.group = static_cast<std::uint32_t>(groups - 1);
-    number += runs * move.runWords;
+    shape.group = groups - 1;
+    shape.number = number;
+    number += wordsOf(shape);
     if (!want(index)) continue;
-    move.before = list.words;
-    side(index, unit, move);
-    list.words += runs * move.runWords;
-    list.moves.push_back(move);
+    side(index, shape);
+    addSide(shape, list.moves);
   }
+  cutHashTiles(list, sms);
   return list;
 }
 
 }  // namespace
 
-HashList sentHashes(const PreparePart& part, int stage) {
+HashList sentHashes(const PreparePart& part, int stage, int sms) {
   const MoveTable& sends = part.program->sends;
   return listOf(
-      sends, sends.sourceStrides, [&](std::size_t index) { return sends.stage[index] == stage; },
-      [&](std::size_t index, std::uint64_t, HashMove& move) {
-        move.address = addressOf(part, stage == 0 ? part.sources : part.destinations, sends.sourceTensor[index]) +
+      sends, sends.sourceStrides, sms, [&](std::size_t index) { return sends.stage[index] == stage; },
+      [&](std::size_t index, HashSide& side) {
+        side.address = addressOf(part, stage == 0 ? part.sources : part.destinations, sends.sourceTensor[index]) +
                        static_cast<std::uint64_t>(sends.sourceOffset[index]);
-        move.transform = sends.transform[index];
-        // Equal dtypes convert nothing.
-        if (move.transform != 0 && (move.transform - 1) / 32 == (move.transform - 1) % 32) {
-          move.inner *= kDTypeBytes[(move.transform - 1) % 32];
-          move.transform = 0;
-        }
+        side.unit = static_cast<std::uint64_t>(unitBytesOf(sends.transform[index])->source);
+        side.transform = sends.transform[index];
       });
 }
 
-HashList receivedHashes(const PreparePart& part) {
+HashList receivedHashes(const PreparePart& part, int sms) {
   const MoveTable& receives = *part.program->receives;
   return listOf(
-      receives, receives.destinationStrides, [](std::size_t) { return true; },
-      [&](std::size_t index, std::uint64_t unit, HashMove& move) {
-        move.address = addressOf(part, part.destinations, receives.tensor[index]) +
+      receives, receives.destinationStrides, sms, [](std::size_t) { return true; },
+      [&](std::size_t index, HashSide& side) {
+        side.address = addressOf(part, part.destinations, receives.tensor[index]) +
                        static_cast<std::uint64_t>(receives.destinationOffset[index]);
-        // As bytes of the destination, whatever was converted on the way.
-        move.inner *= unit;
+        // Converted when it arrived.
+        side.unit = side.wordUnit;
       });
 }
 

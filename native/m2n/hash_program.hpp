@@ -2,23 +2,19 @@
 // What a verified transfer hashes and compares on one rank, as its kernels read it.
 #pragma once
 
+#include "m2n/hash_tiles.hpp"
 #include "m2n/peer_addresses.hpp"
 #include "m2n/peer_part.hpp"
-#include "m2n/shared/hash.hpp"
+#include "m2n/shared/hash_check.hpp"
 
 namespace nccl_ext {
 
-// Moves of a sorted table that hash together, in the table's order; `groups` are all of the table's.
-struct HashList {
-  std::vector<HashMove> moves;
-  std::uint64_t words = 0;
-};
-
-// What this rank hashes before stage `stage`: the sources of its sends, groups as hashGroupsOf numbers them.
-HashList sentHashes(const PreparePart& part, int stage);
+// What this rank hashes before stage `stage`: the sources of its sends, groups as hashGroupsOf numbers them. `sms`: that the hash
+// may hold.
+HashList sentHashes(const PreparePart& part, int stage, int sms);
 
 // What it hashes at the end: the destinations of what it received.
-HashList receivedHashes(const PreparePart& part);
+HashList receivedHashes(const PreparePart& part, int sms);
 
 // For each group that this rank received: where its sender keeps the sum, or where it arrives. hashGroupsProblem has found
 // nothing.

@@ -10,7 +10,7 @@ namespace nccl_ext {
 namespace {
 
 cudaError_t launchHashOf(HashArgs args, const LaunchPlace& place, int ctas, cudaStream_t stream) {
-  if (args.words == 0) return cudaSuccess;
+  if (args.tiles == 0) return cudaSuccess;
   args.status = place.status;
   args.rankWords = place.words;
   return launchHash(args, ctas, stream);

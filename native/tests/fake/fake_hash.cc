@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernels of m2n/hash.cu on a host thread, by the same words.
+// The kernels of m2n/hash.cu on a host thread, by the same tiles and slots.
 #include "m2n/hash.hpp"
+#include "m2n/shared/hash_slot.hpp"
 #include "tests/fake/fake_cudart.hpp"
 
 namespace nccl_ext {
@@ -25,6 +26,7 @@ void compareAll(const CompareArgs& args) {
 cudaError_t launchClearHashes(const CompareArgs& args, cudaStream_t stream) {
   return fake::launch(stream, [args] {
     if (mustSkip(args.status, args.words)) return;
+    for (int hash = 0; hash < kHashes; hash++) args.taken[hash].tiles = 0;
     clearSums(args.sent, args.state->epoch + 1);
     clearSums(args.received, args.state->epoch + 1);
   });
@@ -34,9 +36,11 @@ cudaError_t launchHash(const HashArgs& args, int, cudaStream_t stream) {
   return fake::launch(stream, [args] {
     if (mustSkip(args.status, args.rankWords)) return;
     std::uint64_t* sums = sumsOf(args.into, args.state->epoch + static_cast<std::uint64_t>(args.begun));
-    // As two threads of a CTA would.
-    for (std::uint64_t first = 0; first < 2; first++)
-      hashWords(args, first, args.words, 2, [sums](std::uint32_t group, std::uint64_t sum) { sums[group] += sum; });
+    for (std::uint32_t move = 0; args.taken->tiles < args.tiles; args.taken->tiles++) {
+      while (move + 1 < args.moveCount && args.firstTiles[move + 1] <= args.taken->tiles) move++;
+      const std::uint32_t tile = args.taken->tiles - args.firstTiles[move];
+      sums[args.moves[move].group] += sumTile(args.moves[move], hashSpanOf(args.moves[move], tile));
+    }
   });
 }
 

@@ -80,6 +80,17 @@ inline bool isAsked(const std::string& name, const std::string& only) {
   return any;
 }
 
+// Of a list with commas.
+inline std::vector<int> numbersOf(const char* list) {
+  std::vector<int> numbers;
+  for (std::stringstream words(list); words.good();) {
+    std::string word;
+    std::getline(words, word, ',');
+    numbers.push_back(std::atoi(word.c_str()));
+  }
+  return numbers;
+}
+
 // `ctasOf` are the CTAs of each source.
 inline bool bench(bool bulk, const std::vector<int>& ctasOf, const std::string& only) {
   constexpr std::uint64_t kBytes = std::uint64_t{1} << 30;

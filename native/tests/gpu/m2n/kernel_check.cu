@@ -11,7 +11,6 @@
 //   nvcc -std=c++17 -O3 -fmad=false -gencode=arch=compute_90a,code=sm_90a -I. tests/gpu/m2n/kernel_check.cu m2n/transfer.cu \
 //     runtime/moves.cu m2n/bundle_moves.cc m2n/move_shape.cc m2n/tile_bundles.cc m2n/program_image.cc -o kernel_check
 #include <algorithm>
-#include <sstream>
 #include <string>
 
 #include "bench.cuh"
@@ -93,16 +92,6 @@ bool checkMissing(bool bulk) {
   std::printf("a missing receiver, bulk %d: %s (codes %d %d %d)\n", bulk, right ? "right" : "WRONG", first.code,
               world.status(0).code, world.status(1).code);
   return right;
-}
-
-std::vector<int> numbersOf(const char* list) {
-  std::vector<int> numbers;
-  for (std::stringstream words(list); words.good();) {
-    std::string word;
-    std::getline(words, word, ',');
-    numbers.push_back(std::atoi(word.c_str()));
-  }
-  return numbers;
 }
 
 int runAll(int count, char** words) {

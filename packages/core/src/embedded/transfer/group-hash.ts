@@ -12,6 +12,9 @@
 // in unsigned 64-bit arithmetic. A sum needs no order, so runs may be hashed by any thread; mix is a bijection, so one
 // changed word always changes the hash. The sender hashes what it writes, before it can be damaged on the way (the source
 // bytes of a copy, the converted elements of a cast); the receiver hashes what lies in its memory afterwards.
+//
+// CUDA backends have another mix (native/m2n/shared/hash.hpp), a bijection too, of what a GPU does in one instruction. One backend
+// hashes both ends.
 
 import { offsetOf } from '../memory/address.js';
 import { bytesAt, type Space, scratchBytes } from '../memory/space.js';
