@@ -99,8 +99,6 @@ add_executable(host_tests
   tests/host/wrap_memory_test.cc
   tests/support/main.cc)
 target_link_libraries(host_tests PRIVATE nccl_ext_host nccl_ext_fakes GTest::gtest)
-# Device code, of which it runs lanes, has loops that nvcc is told to unroll.
-set_source_files_properties(tests/host/hash_test.cc PROPERTIES COMPILE_OPTIONS -Wno-unknown-pragmas)
 
 include(GoogleTest)
 if(CMAKE_CROSSCOMPILING)

@@ -17,6 +17,8 @@ endforeach()
 
 add_executable(simt_tests ${simt_rewritten}
   m2n/bundle_moves.cc
+  m2n/hash_side.cc
+  m2n/hash_tiles.cc
   m2n/move_shape.cc
   m2n/program_image.cc
   m2n/tile_bundles.cc

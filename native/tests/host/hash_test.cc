@@ -7,9 +7,6 @@
 
 #include "m2n/hash_tiles.hpp"
 #include "tests/support/hash_sides.hpp"
-#include "tests/support/lanes.hpp"
-
-#include "m2n/hash_cast_device.cuh"
 
 namespace nccl_ext::test {
 namespace {
@@ -31,18 +28,6 @@ std::vector<std::uint64_t> sumsOf(const HashList& list, std::size_t groups) {
   return sums;
 }
 
-// What the lanes of a warp sum on a GPU.
-std::uint64_t sumOfLanes(const HashMove& move, const HashSpan& span) {
-  std::uint64_t sum = 0;
-  for (threadIdx.x = 0; threadIdx.x < 32; threadIdx.x++) {
-    if (move.path == HashPath::kCast)
-      sum += sumCast(move, span);
-    else
-      sumRuns(move, span, sum);
-  }
-  return sum;
-}
-
 std::uint64_t sumOf(const HashSide& side, int sms = 1) {
   return sumsOf(listOf({side}, sms), side.group + 1)[side.group];
 }
@@ -59,21 +44,6 @@ TEST(Hash, SumsWhatTheDefinitionSays) {
     paths.insert(listOf({side}, sms).moves[0].path);
   }
   EXPECT_EQ(paths.size(), 4u);
-}
-
-// The kernel's own code, lane by lane.
-TEST(Hash, LanesShareTiles) {
-  Random random{std::mt19937_64(11)};
-  for (int round = 0; round < 150; round++) {
-    Bytes memory;
-    const HashSide side = randomSide(random, memory);
-    const HashList list = listOf({side}, static_cast<int>(1 + random.pick(4)));
-    const HashMove& move = list.moves[0];
-    std::uint64_t sum = 0;
-    for (std::uint32_t tile = 0; tile < list.tiles; tile++) sum += sumOfLanes(move, hashSpanOf(move, tile));
-    ASSERT_EQ(sum, oracle(side)) << "round " << round << ", path " << static_cast<int>(move.path) << ", inner "
-                                 << side.inner << ", transform " << side.transform << ", at " << side.address % 16;
-  }
 }
 
 TEST(Hash, SumsGroupsApart) {

@@ -30,6 +30,8 @@ class HashRun {
     clear_.sent = {sums, groups_};
     clear_.taken = taken;
     clear_.state = state;
+    clear_.status = status_;
+    clear_.words = words_;
   }
   HashRun(const HashRun&) = delete;
   ~HashRun() {
@@ -42,6 +44,7 @@ class HashRun {
     CHECK_CUDA(launchClearHashes(clear_, nullptr));
     CHECK_CUDA(launchHash(args_, ctas_, nullptr));
   }
+  RankWords& words() { return *words_; }
   std::vector<std::uint64_t> sums() {
     std::vector<std::uint64_t> out(groups_);
     CHECK_CUDA(cudaMemcpy(out.data(), sumsOf(args_.into, 1), groups_ * sizeof out[0], cudaMemcpyDeviceToHost));
