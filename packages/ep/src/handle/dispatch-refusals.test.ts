@@ -1,19 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a handle refuses, by layout, mode, pass and field, before anything is enqueued.
+// What a dispatch refuses, by layout, mode, pass and field, before anything is enqueued.
 
 import type { EpLayout } from '@nccl-ext/core/contract';
-import { beforeEach, describe, expect, it } from 'vitest';
-import type { EpConfig } from '../config/ep-config.js';
-import { EpGroup } from '../group/ep-group.js';
-import { claimNothing, fakeCore } from '../group/fake-core.test-util.js';
+import { describe, expect, it } from 'vitest';
 import { allocateTensor, tensor } from '../tensor/tensor.js';
 import {
   comm,
-  config,
-  dispatched,
   enqueued,
-  handleOf,
-  ids,
   make,
   outputs,
   routed,
@@ -23,85 +16,18 @@ import {
   weights,
   world,
 } from './fake-handle.test-util.js';
+import { expectRefused, type Refusal } from './refused-call.test-util.js';
 
 useWorld();
 
-type Refusal = readonly [string, string, RegExp, () => void];
-
 describe('refuses before anything is enqueued', () => {
-  let before: number;
-  beforeEach(() => {
-    before = 0;
-  });
   const forward = (layout: EpLayout, change: Record<string, unknown>, out: Record<string, unknown> = {}) => {
     const handle = routed(layout);
-    before = enqueued.dispatch.length;
     const { tokens: rows = tokens(), ...rest } = change;
     handle.dispatch(rows, { stream, weights: weights(), ...rest, out: { ...outputs[layout](), ...out } });
   };
-  const back = (layout: EpLayout, change: Record<string, unknown>, out: Record<string, unknown> = {}) => {
-    const handle = dispatched(layout);
-    handle.combine(make('bf16', 20, 128), {
-      stream,
-      pass: 'backward',
-      weights: make('f32', 20, 2),
-      ...change,
-      out: { tokens: tokens(), topkWeights: weights(), ...out },
-    });
-  };
-  const route = (change: Partial<EpConfig>, layout: EpLayout, topkIdx: unknown, options: object = {}) =>
-    handleOf(layout, change).route(topkIdx, { stream, ...options });
 
   it.each<Refusal>([
-    [
-      'ids of floats',
-      'topkIdx',
-      /route, flat \(high throughput\), forward: topkIdx must be i32 or i64 \[B, K=2\], got f32 \[3, 2\]/,
-      () => route({}, 'flat', make('f32', 3, 2)),
-    ],
-    [
-      'ids of another K',
-      'topkIdx',
-      /\[B, K=2\], got i32 \[3, 3\]/,
-      () => route({}, 'rank-major', make('i32', 3, 3)),
-    ],
-    [
-      'more tokens than agreed',
-      'topkIdx',
-      /9 tokens; maxTokensPerRank is 8/,
-      () => route({}, 'packed', make('i32', 9, 2)),
-    ],
-    ['what is no tensor', 'topkIdx', /must be a tensor/, () => route({}, 'packed', new Int32Array(6))],
-    [
-      'counts in low latency',
-      'counts.total',
-      /is not taken; .* topkIdx/,
-      () => route({}, 'expert-major', ids(), { counts: { total: make('i32', 1) } }),
-    ],
-    [
-      'offsets of flat',
-      'counts.expertOffsets',
-      /is not taken/,
-      () => route({}, 'flat', ids(), { counts: { expertOffsets: make('i32', 2) } }),
-    ],
-    [
-      'an unknown count',
-      'counts.totals',
-      /did you mean total/,
-      () => route({}, 'flat', ids(), { counts: { totals: make('i32', 1) } }),
-    ],
-    [
-      'drops by weight without weights',
-      'weights',
-      /drop-by-weight wants f32 \[B=3, K=2\]/,
-      () => route({ receiveBudget: 8, overflow: 'drop-by-weight' }, 'flat', ids()),
-    ],
-    [
-      'counts of another length',
-      'counts.expertCounts',
-      /\[L=2\], got i32 \[3\]/,
-      () => route({}, 'flat', ids(), { counts: { expertCounts: make('i32', 3) } }),
-    ],
     [
       'tokens of another B',
       'tokens',
@@ -220,50 +146,9 @@ describe('refuses before anything is enqueued', () => {
       /must start at a multiple of 16 bytes, not at byte 8/,
       () => forward('flat', { tokens: tensor(comm.allocate(1000), 'bf16', [3, 128], 8) }),
     ],
-    [
-      'weights backward in another shape',
-      'weights',
-      /combine, packed \(high throughput\), backward: weights must be f32 \[N=20\], got f32 \[20, 2\]/,
-      () => back('packed', {}),
-    ],
-    ['missing weights backward', 'weights', /is missing/, () => back('flat', { weights: undefined })],
-    [
-      'missing gradients of weights',
-      'out.topkWeights',
-      /is missing; wanted f32 \[B=3, K=2\]/,
-      () => back('flat', {}, { topkWeights: undefined }),
-    ],
-    [
-      'weights of combine',
-      'weights',
-      /combine, expert-major \(low latency\), forward: weights is not taken/,
-      () =>
-        dispatched('expert-major').combine(outputs['expert-major']().tokens, {
-          stream,
-          weights: weights(),
-          out: { tokens: tokens() },
-        }),
-    ],
-    [
-      'a quantization of combine',
-      'quantization',
-      /must be none or fp8/,
-      () =>
-        dispatched('flat').combine(make('bf16', 20, 128), {
-          stream,
-          quantization: 'mxfp8',
-          out: { tokens: tokens() },
-        }),
-    ],
   ])('%s', (_, field, message, call) => {
-    expect(call).toThrow(
-      expect.objectContaining({
-        code: 'ERR_INVALID_ARGUMENT',
-        field,
-        message: expect.stringMatching(message),
-      }),
-    );
-    expect(enqueued.dispatch.length - before).toBeLessThanOrEqual(1);
+    expectRefused(field, message, call);
+    expect(enqueued.dispatch).toHaveLength(0);
   });
 
   it('rows that are no multiple of 16 bytes, and hidden sizes that a block does not divide', () => {
@@ -304,17 +189,6 @@ describe('refuses before anything is enqueued', () => {
       const field = code === 'ERR_OVERLAP' ? 'out.tokens' : 'tokens';
       expect(call).toThrow(expect.objectContaining({ code, field }));
     }
-  });
-
-  it('options of handles that do not exist', () => {
-    const group = new EpGroup(fakeCore(comm, config).core, claimNothing());
-    for (const [message, options] of [
-      ['aligment is unknown in the options of a handle; did you mean alignment?', { aligment: 8 }],
-      ['hnadle is unknown in memory; did you mean handle?', { memory: { hnadle: () => comm.allocate(1) } }],
-    ] as const)
-      expect(() => group.createHandle({ layout: 'packed', ...options } as never)).toThrow(message);
-    expect(() => group.layer({ layout: 'flat', experts: {} as never })).toThrow(/experts.enqueue must be/);
-    expect(group.memory().handles).toBe(0);
   });
 
   it('an output below the fixed budget', () => {
