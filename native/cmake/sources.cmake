@@ -31,6 +31,7 @@ set(M2N_SOURCES
   m2n/sent_program.cc
   m2n/sent_sums.cc
   m2n/sent_watch.cc
+  m2n/stage_copies.cc
   m2n/staging_rounds.cc
   m2n/tile_bundles.cc
   m2n/touched_runs.cc

@@ -55,6 +55,8 @@ __device__ inline void startStagedLoad(const Bundle& bundle, const Member* membe
       if (size > 0 && ptx::electSync()) ptx::cpAsyncBulkLoad(to, from, size, barrier);
     }
   }
+  // Bytes that a lane brought itself are others' to read behind this arrival.
+  __syncwarp();
   if (ptx::electSync()) ptx::mbarrierArrive(*into.loaded);
 }
 

@@ -127,30 +127,6 @@ void placeHashes(DeviceProgram& program, const HashLayout& at, std::byte* base, 
   program.compare = compare;
 }
 
-// The copies by which engines do a stage; none: its kernel does it, which is as fast and takes no hardware queues.
-Outcome<std::optional<EngineCopies>> enginesFor(const PreparePart& part, const std::vector<Move>& moves,
-                                                const ProgramLimits& limits) {
-  using Copies = std::optional<EngineCopies>;
-  if (moves.empty() || !limits.engines) return Copies();
-  if (!*limits.condition) {
-    return fail(ErrorCode::kUnsupported, kPrepareOp,
-                "copy engines alone (sms: 0) are out of reach on rank " + std::to_string(part.rank) + ": " +
-                    limits.condition->why())
-        .ofRank(part.rank)
-        .helped("Update the driver, or leave out sms.");
-  }
-  std::optional<EngineRefusal> refusal;
-  EngineCopies copies = engineCopiesOf(moves, refusal);
-  if (!refusal) return Copies(std::move(copies));
-  const Move& move = moves[refusal->move];
-  return fail(ErrorCode::kUnsupported, kPrepareOp,
-              "tensor " + std::to_string(move.tensor) + " from rank " + std::to_string(part.rank) + " to rank " +
-                  std::to_string(move.peer) + " " + refusal->reason + ": copy engines alone (sms: 0) cannot move it")
-      .ofRank(part.rank)
-      .fromPeer(move.peer)
-      .helped("Leave out sms on rank " + std::to_string(part.rank) + ", or let it have at least 1 SM.");
-}
-
 }  // namespace
 
 std::vector<Move> movesOf(const PreparePart& part, const PeerAddresses& peers, int stage) {
@@ -205,15 +181,17 @@ Outcome<DeviceProgram> loadProgram(const PreparePart& part, const std::vector<Pe
   const std::size_t granteesAt = layout.add(grantees);
   std::size_t receiversAt[kTransferStages], sendersAt[kTransferStages], imageAt[kTransferStages];
   ProgramImage images[kTransferStages];
-  std::optional<EngineCopies> copies[kTransferStages];
+  StageMoves moves;
+  for (int stage = 0; stage < kTransferStages; stage++)
+    moves[static_cast<std::size_t>(stage)] = mappedMoves(part, peers, stage);
+  Outcome<StageCopies> engines = stageCopiesOf(part.rank, moves, limits.engines);
+  if (!engines) return engines.error();
+  StageCopies& copies = engines.value();
   for (int stage = 0; stage < kTransferStages; stage++) {
     receiversAt[stage] = layout.add(stages[stage].receivers);
     sendersAt[stage] = layout.add(stages[stage].senders);
-    const std::vector<Move> moves = mappedMoves(part, peers, stage);
-    Outcome<std::optional<EngineCopies>> engines = enginesFor(part, moves, limits);
-    if (!engines) return engines.error();
-    copies[stage] = std::move(engines.value());
-    images[stage] = imageOf(bundleMoves(copies[stage] ? std::vector<Move>() : moves, limits.kernels));
+    const auto at = static_cast<std::size_t>(stage);
+    images[stage] = imageOf(bundleMoves(copies[at] ? std::vector<Move>() : moves[at], limits.kernels));
     imageAt[stage] = layout.add(images[stage].bytes.data(), images[stage].bytes.size());
   }
 
@@ -248,8 +226,9 @@ Outcome<DeviceProgram> loadProgram(const PreparePart& part, const std::vector<Pe
     args.step = stage;
     args.counted = 1;
     args.last = stage + 1 == program.stageCount ? 1 : 0;
-    if (!copies[stage]) continue;
-    Outcome<CopyGraph> graph = CopyGraph::make(std::move(*copies[stage]), &args.state->failed, limits.condition);
+    std::optional<EngineCopies>& engineCopies = copies[static_cast<std::size_t>(stage)];
+    if (!engineCopies) continue;
+    Outcome<CopyGraph> graph = CopyGraph::make(std::move(*engineCopies), &args.state->failed, limits.engines.condition);
     if (!graph) {
       ErrorRecord error = graph.error();
       error.rank = part.rank;

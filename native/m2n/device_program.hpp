@@ -7,6 +7,7 @@
 #include "m2n/hash_program.hpp"
 #include "m2n/prepare_part.hpp"
 #include "m2n/shared/transfer_args.hpp"
+#include "m2n/stage_copies.hpp"
 #include "nccl/send_comm.hpp"
 #include "runtime/device_memory.hpp"
 
@@ -21,8 +22,7 @@ struct SentRound {
 
 struct ProgramLimits {
   StageLimits kernels;
-  bool engines = false;                             // copy engines alone
-  std::shared_ptr<const GraphCondition> condition;  // of the rank's GPU
+  EngineLimits engines;
 };
 
 struct DeviceProgram {

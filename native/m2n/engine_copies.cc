@@ -106,4 +106,21 @@ EngineCopies engineCopiesOf(const std::vector<Move>& moves, std::optional<Engine
   return out;
 }
 
+bool areLargeRuns(const EngineCopies& copies) {
+  const auto isOneRun = [](const EngineCopy& copy) { return copy.rows == 1; };
+  return !copies.copies.empty() && copies.bytes / copies.copies.size() >= kLargeEngineCopy &&
+         std::all_of(copies.copies.begin(), copies.copies.end(), isOneRun);
+}
+
+std::vector<Move> fromOwnPeerOn(std::vector<Move> moves, int rank) {
+  std::vector<std::size_t> firsts;  // of the moves to each peer
+  for (std::size_t i = 0; i < moves.size(); i++) {
+    if (i == 0 || moves[i].peer != moves[i - 1].peer) firsts.push_back(i);
+  }
+  if (firsts.empty()) return moves;
+  const std::size_t first = firsts[static_cast<std::size_t>(rank) % firsts.size()];
+  std::rotate(moves.begin(), moves.begin() + static_cast<std::ptrdiff_t>(first), moves.end());
+  return moves;
+}
+
 }  // namespace nccl_ext

@@ -150,9 +150,21 @@ class Preparing {
     return {made_, false};
   }
 
-  // Who names a number of SMs wants the kernel.
   ProgramLimits limits() const {
-    return {{smsOf(rank_.smBudget, request_.sms), rank_.bulkCopies}, request_.sms == 0, rank_.condition};
+    return {{smsOf(rank_.smBudget, request_.sms), rank_.bulkCopies}, {engines(), mostUnasked(), rank_.condition}};
+  }
+
+  // Who names a number of SMs, of the transfer or of the rank, wants the kernel. Where ranks share a GPU, graphs of copies take hardware queues in which kernels of
+  // another rank stand.
+  Engines engines() const {
+    if (request_.sms) return *request_.sms == 0 ? Engines::kAlone : Engines::kNever;
+    return rank_.smsAsked == 0 && rank_.ranksOnGpu == 1 ? Engines::kWhereFaster : Engines::kNever;
+  }
+
+  // What the slowest link moves in half of the time for which a stage may seem to stand still.
+  std::uint64_t mostUnasked() const {
+    constexpr std::int64_t kBytesPerMs = 5'000'000;
+    return static_cast<std::uint64_t>(rank_.world->timeout.count() * kBytesPerMs);
   }
 
   // Of the first pair of this rank that sends.
@@ -175,11 +187,12 @@ class Preparing {
     if (!program) return program.error();
     made_->program = std::move(program.value());
     for (TransferPath& path : made_->paths) {
-      if (made_->program.engines[0] && std::string(path.path) == "mapped" && std::string(path.direction) == "send")
+      if ((made_->program.engines[0] || made_->program.engines[1]) && std::string(path.path) == "mapped" &&
+          std::string(path.direction) == "send")
         path.path = "copy-engine";
     }
     if (sent == nullptr) return std::nullopt;
-    if (limits().engines && !(sent->streams[0].empty() && sent->streams[1].empty())) {
+    if (engines() == Engines::kAlone && !(sent->streams[0].empty() && sent->streams[1].empty())) {
       return fail(ErrorCode::kUnsupported, kPrepareOp,
                   "copy engines alone (sms: 0) cannot pack what rank " + std::to_string(rank_.rank) +
                       " sends or receives")

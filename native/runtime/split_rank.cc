@@ -90,6 +90,7 @@ Status open(RankState& parent, RankState& child, World& world, int rank, Clock::
   child.rank = rank;
   child.properties = child.comm->properties();
   child.ranksOnGpu = parent.ranksOnGpu;
+  child.smsAsked = parent.smsAsked;
   child.smBudget = parent.smBudget;
   child.bulkCopies = parent.bulkCopies;
   child.condition = parent.condition;

@@ -66,7 +66,7 @@ run_step() {
       step copy-engines-cases 300 node node_modules/@nccl-ext/cli/bin/nccl-ext.mjs selftest --backend cuda --ranks 8 --sms 0; tail -n 40 "$OUT/copy-engines-cases.log"
       step copy-engines-refit 120 node node_modules/@nccl-ext/cli/bin/nccl-ext.mjs refit --backend cuda --model Qwen3-0.6B --from pp=2 --to tp=1 --sms 0 --check --repeat 3; cat "$OUT/copy-engines-refit.log"
       [ "$(nvidia-smi -L | grep -c '^GPU ')" -lt 2 ] && return # copies and the start gates of ranks that share a GPU would wait for each other
-      step copy-engines-bench 200 node node_modules/@nccl-ext/cli/bin/nccl-ext.mjs bench m2n --backend cuda --ranks 2 --sweep default,0 --save "$OUT/copy-engines-bench.json"; cat "$OUT/copy-engines-bench.log" ;;
+      step copy-engines-bench 200 node node_modules/@nccl-ext/cli/bin/nccl-ext.mjs bench m2n --backend cuda --ranks 2 --sweep 64,0 --save "$OUT/copy-engines-bench.json"; cat "$OUT/copy-engines-bench.log" ;;
     sendrecv) step sendrecv 300 node node_modules/@nccl-ext/cli/bin/nccl-ext.mjs selftest --backend cuda --ranks 4 --path sendrecv; tail -n 40 "$OUT/sendrecv.log" ;;
     two-hosts) step two-hosts 300 "$tests/gpu/with-mps.sh" node node_modules/@nccl-ext/cli/bin/nccl-ext.mjs run -n 4 "$tests/gpu/two-hosts.mjs"; tail -n 40 "$OUT/two-hosts.log" ;;
     bench-m2n) step bench-m2n 200 node node_modules/@nccl-ext/cli/bin/nccl-ext.mjs bench m2n --backend cuda --sweep 8,13,16,28+4 --save "$OUT/bench-m2n.json"; cat "$OUT/bench-m2n.log" ;;

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Transfers by copy engines alone (sms: 0) and with fewer SMs, on the fake CUDA runtime: the same bytes, the same grants, the same failures.
+// Transfers by copy engines, asked for (sms: 0) or not, and with fewer SMs, on the fake CUDA runtime: the same bytes, the same grants, the
+// same failures.
 #include <cstdlib>
 #include <cstring>
 
+#include "m2n/engine_copies.hpp"
+#include "m2n/transfer_paths.hpp"
+#include "tests/support/gpus.hpp"
 #include "tests/support/moves.hpp"
 #include "tests/support/one_rank.hpp"
 
@@ -175,6 +179,66 @@ TEST(CopyEngines, NeedADriverThatHasConditions) {
   EXPECT_NE(refused[0].error().detail.find("out of reach on rank 0"), std::string::npos) << refused[0].error().detail;
   EXPECT_EQ(refused[1].error().code, ErrorCode::kUnsupported);
   EXPECT_EQ(world.preparedWith({{0, 1, kBytes}}, {std::nullopt, 0}).size(), 2u);
+}
+
+struct GpuRanks : EngineRanks {
+  explicit GpuRanks(int count) : EngineRanks(count, 2 * kLarge) {}
+
+  std::string pathOf(const std::vector<TestMove>& moves, std::optional<int> sms = std::nullopt) {
+    const std::vector<Handle> transfers = preparedWith(moves, std::vector<std::optional<int>>(handles.size(), sms));
+    std::string path;
+    for (const TransferPath& one : runtime.pathsOf(transfers[0])) {
+      if (std::string(one.direction) == "send" && one.peer == 1) path = one.path;
+    }
+    for (const Handle transfer : transfers) EXPECT_TRUE(disposeTransfer(transfer));
+    return path;
+  }
+
+  static constexpr auto kLarge = static_cast<std::int64_t>(kLargeEngineCopy);
+};
+
+TEST(CopyEnginesUnasked, MoveFewLargeRunsToAnotherGpu) {
+  const Gpus gpus(2);
+  GpuRanks world(2);
+  constexpr std::int64_t kLarge = GpuRanks::kLarge;
+  EXPECT_EQ(world.pathOf({{0, 1, kLarge}}), "copy-engine");
+  EXPECT_EQ(world.pathOf({{0, 1, kLarge + 1}, {0, 1, kLarge - 1, kLarge + 1, kLarge + 1}}), "copy-engine");
+  const std::string mapped = "mapped";
+  EXPECT_EQ(world.pathOf({{0, 1, kLarge - 1}}), mapped);
+  EXPECT_EQ(world.pathOf({{0, 1, kLarge}, {0, 1, 16, kLarge, kLarge}}), mapped);
+  EXPECT_EQ(world.pathOf({{0, 1, kLarge}, {0, 0, kLarge, kLarge}}), mapped) << "local moves are within one GPU";
+  EXPECT_EQ(world.pathOf({{0, 1, kLarge, 0, 0, {1, 1, 2}, {0, 0, kLarge}, {0, 0, kLarge}}}), "copy-engine")
+      << "one run";
+  EXPECT_EQ(world.pathOf({{0, 1, kLarge / 2, 0, 0, {1, 1, 2}, {0, 0, kLarge / 2 + 16}, {0, 0, kLarge}}}), mapped);
+  EXPECT_EQ(world.pathOf({{0, 1, kLarge}}, 2), mapped) << "who names SMs wants kernels";
+}
+
+TEST(CopyEnginesUnasked, MoveTheSameBytes) {
+  const Gpus gpus(2);
+  GpuRanks world(2);
+  constexpr std::int64_t kLarge = GpuRanks::kLarge;
+  const auto transfers = world.preparedWith({{0, 1, kLarge, 8, 16}}, {std::nullopt, std::nullopt});
+  std::uint8_t* const from = world.bytesOf(world.sources[0]);
+  for (std::int64_t i = 0; i < kLarge; i++) from[8 + i] = static_cast<std::uint8_t>(i / 255);
+  for (std::size_t rank = 0; rank < 2; rank++)
+    ASSERT_TRUE(world.runtime.enqueueTransfer(transfers[rank], world.streams[rank]));
+  for (const Handle stream : world.streams) EXPECT_TRUE(world.synchronize(stream));
+  const std::uint8_t* const to = world.bytesOf(world.destinations[1]);
+  EXPECT_EQ(std::memcmp(to + 16, from + 8, static_cast<std::size_t>(kLarge)), 0);
+  EXPECT_EQ(world.runtime.progressOf(transfers[0]).writtenBytes, kLarge);
+}
+
+TEST(CopyEnginesUnasked, DoNotMoveWhereRanksShareTheSendersGpu) {
+  GpuRanks world(2);
+  EXPECT_EQ(world.pathOf({{0, 1, GpuRanks::kLarge}}), "mapped");
+}
+
+TEST(CopyEnginesUnasked, DoNotMoveWithoutADriverThatHasConditions) {
+  const Gpus gpus(2);
+  setenv("FAKE_CUDA_NO_CONDITIONS", "1", 1);
+  GpuRanks world(2);
+  unsetenv("FAKE_CUDA_NO_CONDITIONS");
+  EXPECT_EQ(world.pathOf({{0, 1, GpuRanks::kLarge}}), "mapped");
 }
 
 TEST(TransferSms, AreAtMostTheBudget) {

@@ -140,5 +140,46 @@ TEST(EngineCopies, CannotConvertAndDoNotTakeShortRuns) {
   EXPECT_EQ(copiesOf({apart}).copies.size(), kMostEngineCopies);
 }
 
+EngineCopies runsOf(const std::vector<std::uint64_t>& bytes) {
+  EngineCopies copies;
+  for (const std::uint64_t width : bytes) {
+    EngineCopy copy;
+    copy.width = width;
+    copies.copies.push_back(copy);
+    copies.bytes += width;
+  }
+  return copies;
+}
+
+TEST(EngineCopies, AreLargeRunsByTheirMean) {
+  EXPECT_FALSE(areLargeRuns({}));
+  EXPECT_TRUE(areLargeRuns(runsOf({kLargeEngineCopy})));
+  EXPECT_FALSE(areLargeRuns(runsOf({kLargeEngineCopy, kLargeEngineCopy - 2})));
+  EXPECT_TRUE(areLargeRuns(runsOf({1, 2 * kLargeEngineCopy})));
+  EngineCopies rows = runsOf({kLargeEngineCopy});
+  rows.copies[0].rows = 2;
+  EXPECT_FALSE(areLargeRuns(rows));
+}
+
+TEST(EngineCopies, BeginWithAnotherReceiverOnEachRank) {
+  std::vector<Move> moves;
+  for (const int peer : {4, 4, 5, 7, 7, 7}) {
+    Move move;
+    move.peer = peer;
+    move.tensor = static_cast<int>(moves.size());
+    moves.push_back(move);
+  }
+  const auto orderOf = [&moves](int rank) {
+    std::vector<int> tensors;
+    for (const Move& move : fromOwnPeerOn(moves, rank)) tensors.push_back(move.tensor);
+    return tensors;
+  };
+  EXPECT_EQ(orderOf(0), (std::vector<int>{0, 1, 2, 3, 4, 5}));
+  EXPECT_EQ(orderOf(1), (std::vector<int>{2, 3, 4, 5, 0, 1}));
+  EXPECT_EQ(orderOf(2), (std::vector<int>{3, 4, 5, 0, 1, 2}));
+  EXPECT_EQ(orderOf(3), orderOf(0));
+  EXPECT_TRUE(fromOwnPeerOn({}, 3).empty());
+}
+
 }  // namespace
 }  // namespace nccl_ext

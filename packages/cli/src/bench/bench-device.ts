@@ -4,7 +4,7 @@
 import { NcclExtError } from '@nccl-ext/core';
 import { byCopyEngines, copyEngines } from '../arguments/sms-argument.js';
 import type { Session } from '../command.js';
-import type { BenchResult, SmBudget } from './bench-result.js';
+import type { BenchResult, M2nRow, SmBudget } from './bench-result.js';
 import type { BenchWorld } from './bench-world.js';
 import type { Ceiling } from './ceiling.js';
 import { DeviceCopies } from './device-copies.js';
@@ -147,5 +147,10 @@ function ceilingOn(
 }
 
 function withSetting({ rows, steps }: Measured, sms: SmBudget): Pick<Measured, 'rows' | 'steps'> {
-  return { rows: rows.map((row) => ({ ...row, sms })), steps: steps.map((step) => ({ ...step, sms })) };
+  // Unasked, the library may choose copy engines for a row.
+  const smsOfRow = ({ byCopyEngines }: M2nRow): SmBudget => (byCopyEngines ? copyEngines : sms);
+  return {
+    rows: rows.map((row) => ({ ...row, sms: smsOfRow(row) })),
+    steps: steps.map((step) => ({ ...step, sms })),
+  };
 }

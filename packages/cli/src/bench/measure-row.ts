@@ -30,6 +30,8 @@ export interface M2nTime extends PairedTime {
   readonly executions: number;
   /** Of a sample with a single execution: what has no other before it pays its start and its end alone. */
   readonly aloneMs: number;
+  /** Copy engines moved the bytes, asked for or not. */
+  readonly byCopyEngines: boolean;
 }
 
 export interface RowOptions extends TransferOptions {
@@ -66,9 +68,11 @@ export async function measureRow(
     const [samples, copies, single] = await repeatTimed(measures, signal, options);
     const bytes = plan.totals.wireBytes + plan.totals.localBytes;
     const { matrix } = plan.explain();
+    const byCopyEngines = await world.gather('paths', ranks.map(sendsByCopyEngines));
     return {
       ms: median(samples!),
       aloneMs: median(single ?? samples!),
+      byCopyEngines: byCopyEngines.some(Boolean),
       executions,
       bytes,
       copyBytes: copyBytes({ matrix, sourceBytes: row.source.bytes, bytes }),
@@ -77,4 +81,8 @@ export async function measureRow(
       ceilingBytes: ceiling.bytes,
     };
   });
+}
+
+function sendsByCopyEngines({ transfer }: TransferRank): boolean {
+  return transfer.paths().some(({ path }) => path === 'copy-engine');
 }

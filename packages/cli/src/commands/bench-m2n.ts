@@ -26,7 +26,7 @@ export const benchM2nCommand: Command = defineLeaf({
       what: 'Ranks that send have 28 SMs, the others 4',
       line: 'nccl-ext bench m2n --backend cuda --sms 28,4',
     },
-    { what: 'Kernels beside copy engines', line: 'nccl-ext bench m2n --backend cuda --sweep default,0' },
+    { what: 'Kernels beside copy engines', line: 'nccl-ext bench m2n --backend cuda --sweep 64,0' },
     { what: 'A process per GPU', line: 'nccl-ext run -n 8 nccl-ext bench m2n --backend cuda' },
   ],
   run: runBench,

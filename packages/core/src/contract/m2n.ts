@@ -77,8 +77,9 @@ export interface PrepareConfig {
   /** Hash every (peer, tensor) at the sender and again where it arrived; a difference is ERR_VERIFY naming peer and tensor. */
   readonly verify: boolean;
   /**
-   * SMs that the kernels of this transfer may hold on this rank, at most `smBudget`, which is what absent means. 0: copy engines alone,
-   * ERR_UNSUPPORTED for what they cannot move. Ranks need not agree. No meaning where ranks have no SMs.
+   * SMs that the kernels of this transfer may hold on this rank, at most `smBudget`. 0: copy engines alone, ERR_UNSUPPORTED for what they
+   * cannot move. Absent: kernels on `smBudget`, or copy engines where the backend knows them to be faster. Ranks need not agree. No meaning
+   * where ranks have no SMs.
    */
   readonly sms?: number;
   /**
