@@ -110,21 +110,58 @@ describe('a case that goes wrong', () => {
 });
 
 describe('processes', () => {
-  it('refuse together SMs that their ranks do not have, those that would look on too', async () => {
-    const device = { ...played.control.ranks[0]!.device, multiprocessors: 132, smBudget: 13 };
-    const shares = vi.spyOn(Communicator.prototype, 'device', 'get').mockReturnValue(device);
+  it('refuse together SMs that one of them has not, those that would look on too', async () => {
+    const device = { ...played.control.ranks[0]!.device, multiprocessors: 132 };
+    const shares = vi.spyOn(Communicator.prototype, 'device', 'get').mockImplementation(function share(
+      this: Communicator,
+    ) {
+      return { ...device, smBudget: this.rank === 1 ? 13 : 52 };
+    });
+    const told = vi.fn();
     try {
       const cases = selectCases({ group: 'sharding', maxRanks: 2 });
-      const runs = played.groups.map((processes) => errorOf(runCases(cases, { processes, sms: 28 })));
+      const runs = played.groups.map((processes) =>
+        errorOf(runCases(cases, { processes, sms: 28, onResult: told })),
+      );
       for (const error of await Promise.all(runs))
         expect(error).toMatchObject({
           code: 'ERR_INVALID_ARGUMENT',
           field: 'sms',
-          message: expect.stringContaining('process 0: 13 SMs'),
+          message: expect.stringContaining(
+            '28 SMs are more than a rank has in cases with 2 ranks: process 1: 13 SMs.',
+          ),
         });
+      expect(told).not.toHaveBeenCalled();
     } finally {
       shares.mockRestore();
     }
+  });
+
+  it('hear of all objections, also where the world failed that one of them asked for', async () => {
+    const heard = await Promise.all(
+      played.groups.map(async (group, rank) => {
+        if (rank === 1) await errorOf(group.world({ ranks: 4 }));
+        return group.objections(rank === 2 ? 'no' : undefined);
+      }),
+    );
+    expect(heard).toEqual(Array(4).fill(['process 2: no']));
+    expect(await Promise.all(played.groups.map((group) => group.objections(undefined)))).toEqual(
+      Array(4).fill([]),
+    );
+  });
+
+  it('take no result of a case for an objection', async () => {
+    const [first, ...others] = played.groups;
+    const { name, group, ranks } = fine;
+    const result = { name, group, status: 'failed', detail: 'no', ms: 0 } as const;
+    const errors = await Promise.all([
+      errorOf(first!.objections('no')),
+      ...others.map((process) => errorOf(process.combine(result, ranks))),
+    ]);
+    expect(errors.map((error) => (error as Error).message)).toEqual([
+      'other processes do not end what they do before the first case',
+      ...Array(3).fill('other processes do not end faults/fine'),
+    ]);
   });
 
   it('with other cases refuse to begin', async () => {

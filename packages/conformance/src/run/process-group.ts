@@ -32,6 +32,7 @@ type Result = Pick<CaseResult, 'name' | 'status' | 'detail' | 'ms'>;
 type Message =
   | { readonly kind: 'world'; readonly port: number }
   | { readonly kind: 'meeting' }
+  | { readonly kind: 'objection'; readonly why: string | undefined }
   | ({ readonly kind: 'result' } & Result);
 
 /** Payloads are for kilobytes. */
@@ -104,20 +105,36 @@ export class ProcessGroup {
    * @throws ERR_RANK_LOST or ERR_TIMEOUT that names the process which is gone or stands still.
    */
   async combine(own: CaseResult, ranks: number): Promise<CaseResult> {
+    const { name, status, ms } = own;
+    const results = await this.#ended(
+      { kind: 'result', name, status, detail: own.detail.slice(0, maxDetail), ms },
+      name,
+    );
+    return { ...own, ...combined(results, ranks) };
+  }
+
+  /**
+   * Collective, before the first case: why processes cannot run the cases, each with its name; empty where none has a reason. All get the
+   * same, so that they refuse together.
+   *
+   * @throws ERR_RANK_LOST or ERR_TIMEOUT that names the process which is gone or stands still.
+   */
+  async objections(own: string | undefined): Promise<readonly string[]> {
+    const why = own?.slice(0, maxDetail);
+    const messages = await this.#ended({ kind: 'objection', why }, 'what they do before the first case');
+    return messages.flatMap((message, rank) =>
+      message.why === undefined ? [] : [`process ${rank}: ${message.why}`],
+    );
+  }
+
+  /** The messages of all processes at the end of `what`. */
+  async #ended<M extends Message>(message: M, what: string): Promise<readonly M[]> {
     for (let refused = 0; refused < maxRefusals; refused++) {
-      const { name, status, ms } = own;
-      const messages = await this.#exchange({
-        kind: 'result',
-        name,
-        status,
-        detail: own.detail.slice(0, maxDetail),
-        ms,
-      });
-      const results = messages.filter((message) => message.kind === 'result');
-      // Else another process asked for a world and was refused; its case ends by that.
-      if (results.length === messages.length) return { ...own, ...combined(results, ranks) };
+      const messages = await this.#exchange(message);
+      // Else another process asked for a world and was refused; what it does ends by that.
+      if (messages.every(({ kind }) => kind === message.kind)) return messages as readonly M[];
     }
-    throw new Error(`other processes do not end ${own.name}`);
+    throw new Error(`other processes do not end ${what}`);
   }
 
   /** Rejects where another process is elsewhere in the case, as after a failure. */

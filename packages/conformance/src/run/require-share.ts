@@ -3,7 +3,6 @@
 
 import { NcclExtError } from '@nccl-ext/core';
 import type { ConformanceCase } from '../cases/case.js';
-import type { CaseResult } from './case-result.js';
 import type { ProcessGroup } from './process-group.js';
 import type { WorldPool } from './world-pool.js';
 
@@ -22,17 +21,12 @@ export async function requireShare(
   if (sms === undefined || sms === 0 || moves.length === 0) return;
   const largest = moves.reduce((most, one) => (one.ranks > most.ranks ? one : most));
   const share = await shareIn(pool, largest.ranks);
-  const own: CaseResult = {
-    name: 'the share of a rank',
-    group: largest.group,
-    ...(sms > share ? { status: 'failed', detail: `${share} SMs` } : { status: 'passed', detail: '' }),
-    ms: 0,
-  };
-  const { status, detail } = await (processes?.combine(own, largest.ranks) ?? own);
-  if (status !== 'failed') return;
+  const own = sms > share ? [`${share} SMs`] : [];
+  const few = processes === undefined ? own : await processes.objections(own[0]);
+  if (few.length === 0) return;
   throw new NcclExtError(
     'ERR_INVALID_ARGUMENT',
-    `${sms} SMs are more than a rank has in cases with ${largest.ranks} ranks: ${detail}.`,
+    `${sms} SMs are more than a rank has in cases with ${largest.ranks} ranks: ${few.join(', ')}.`,
     {
       field: 'sms',
       seen: sms,
