@@ -17,6 +17,11 @@ constexpr Timeout kLeastConnect{30'000};
 constexpr std::chrono::microseconds kPollEvery{50};
 constexpr std::chrono::milliseconds kLookEvery{20};
 
+// Whether the rank was stopped, or a peer of it was lost.
+bool isStopped(const RankState& rank) {
+  return rank.stop || peek<kSystem>(rank.cells->words().stop) != 0;
+}
+
 // Ends the communicator at a deadline, or when the rank or a peer of this process was stopped, whatever NCCL waits for then.
 class AbortAt {
  public:
@@ -24,8 +29,7 @@ class AbortAt {
       : thread_([this, &rank, deadline] {
           std::unique_lock<std::mutex> lock(mutex_);
           while (!over_.wait_for(lock, kLookEvery, [this] { return done_; })) {
-            const bool stopped = rank.stop || peek<kSystem>(rank.cells->words().stop) != 0;
-            if (stopped || Clock::now() >= deadline) return rank.sends.abort();
+            if (isStopped(rank) || Clock::now() >= deadline) return rank.sends.abort();
           }
         }) {}
   ~AbortAt() {
@@ -82,18 +86,22 @@ Clock::time_point connectDeadline(const RankState& rank) {
   return Clock::now() + std::max(rank.world->timeout, kLeastConnect);
 }
 
-Status openSends(RankState& rank) {
-  if (rank.sends.isOpen()) return ok();
+OpenedSends openSends(RankState& rank) {
+  if (rank.sends.isOpen()) return {};
   const DeviceGuard guard(rank.device);
   const auto deadline = connectDeadline(rank);
-  const Status opened = rank.sends.open(*rank.world->api, *rank.comm, rank.rank, rank.smBudget, deadline);
+  const Status opened = rank.sends.open(*rank.world->api, *rank.comm, rank.rank, rank.smBudget, deadline,
+                                        [&rank] { return isStopped(rank); });
+  const ErrorCode code = opened ? ErrorCode::kNone : opened.error().code;
+  // Those that NCCL lets wait for it come to no meeting; after a timeout they do, and know why one was stopped.
+  if (!opened && code != ErrorCode::kAborted && code != ErrorCode::kTimeout) return {opened, true};
   const std::optional<ErrorRecord> problem = opened ? std::nullopt : std::optional<ErrorRecord>(opened.error());
   const Outcome<std::vector<Bytes>> all = rank.world->meeting->gather(
       rank.rank, {kPrepareOp, "transfer communicator", verdictOf(problem)}, deadline + rank.world->timeout);
-  if (!all) return all.error();
+  if (!all) return {all.error()};
   const auto refused = refusalOf(kPrepareOp, all.value(), problem, rank.rank);
   if (refused) (void)rank.sends.close(true, Clock::now());
-  return refused ? Status(*refused) : ok();
+  return {refused ? Status(*refused) : ok()};
 }
 
 Status connectPairs(RankState& rank, const DeviceProgram& program, Clock::time_point deadline) {

@@ -8,8 +8,13 @@
 
 namespace nccl_ext {
 
+struct OpenedSends {
+  Status status = ok();
+  bool awaited = false;  // the others wait for this rank, some of them in NCCL, and must be told
+};
+
 // Collective. The communicator of transfers, made unless it is there: on every rank or on none.
-Status openSends(RankState& rank);
+OpenedSends openSends(RankState& rank);
 
 // Collective, on the rank's worker, after all ranks have loaded their programs. ERR_TIMEOUT ends the communicator.
 Status connectPairs(RankState& rank, const DeviceProgram& program, Clock::time_point deadline);

@@ -126,7 +126,12 @@ class Preparing {
     if (!arrived) return failure(arrived.error());
     std::vector<std::vector<SentMove>> moves;
     for (const Bytes& bytes : arrived.value()) moves.push_back(decodeSentMoves(bytes));
-    if (const Status opened = openSends(rank_); !opened) return failure(opened.error());
+    const OpenedSends opened = openSends(rank_);
+    if (!opened.status) {
+      PrepareAttempt attempt = failure(opened.status.error());
+      attempt.awaited = opened.awaited;
+      return attempt;
+    }
     const SentPlan plan = sentPlanOf(moves, rank_.rank, request_.staging);
     return load(peers, &plan);
   }

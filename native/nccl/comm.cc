@@ -31,10 +31,11 @@ Status Comm::open(const ncclUniqueId& id, int rank, int size, Clock::time_point 
   return settle(api_.ncclCommQueryProperties(comm_, &properties_), "init", deadline);
 }
 
-Outcome<ncclComm_t> Comm::split(int color, int key, ncclConfig_t config, Clock::time_point deadline) {
+Outcome<ncclComm_t> Comm::split(int color, int key, ncclConfig_t config, Clock::time_point deadline,
+                                const std::function<bool()>& stopped) {
   const auto slot = children_.insert(children_.end(), nullptr);
   // The parent tells how far the split is; until then the child is null.
-  const Status split = settle(api_.ncclCommSplit(comm_, color, key, &*slot, &config), "split", deadline);
+  const Status split = settle(api_.ncclCommSplit(comm_, color, key, &*slot, &config), "split", deadline, stopped);
   if (!split) return split.error();
   const ncclComm_t made = *slot;
   children_.erase(slot);
@@ -100,7 +101,8 @@ Status Comm::close(bool broken, Clock::time_point deadline) {
   return closed;
 }
 
-Status Comm::settle(ncclResult_t result, const char* op, Clock::time_point deadline) {
+Status Comm::settle(ncclResult_t result, const char* op, Clock::time_point deadline,
+                    const std::function<bool()>& stopped) {
   const auto pending = [](ncclResult_t state) { return state == ncclSuccess || state == ncclInProgress; };
   while (pending(result)) {
     ncclResult_t state = ncclSuccess;
@@ -108,7 +110,8 @@ Status Comm::settle(ncclResult_t result, const char* op, Clock::time_point deadl
     result = asked == ncclSuccess ? state : asked;
     if (result == ncclSuccess) return ok();
     if (result != ncclInProgress) break;
-    if (stop_.load()) return fail(ErrorCode::kAborted, op, std::string(op) + " was stopped").ofRank(rank_);
+    if (stop_.load() || (stopped && stopped()))
+      return fail(ErrorCode::kAborted, op, std::string(op) + " was stopped").ofRank(rank_);
     if (Clock::now() >= deadline) {
       return fail(ErrorCode::kTimeout, op, "NCCL did not finish " + std::string(op) + " in time; a rank may be missing")
           .ofRank(rank_)

@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <list>
 #include <memory>
 
@@ -34,8 +35,10 @@ class Comm {
   // of this one afterwards; NCCL_SPLIT_NOCOLOR takes part and gets null. `stop` is the new one's.
   Outcome<std::unique_ptr<Comm>> split(int color, int key, const std::atomic<bool>& stop, Clock::time_point deadline);
 
-  // The same as NCCL has it, made by `config`; null for NCCL_SPLIT_NOCOLOR. It is the caller's.
-  Outcome<ncclComm_t> split(int color, int key, ncclConfig_t config, Clock::time_point deadline);
+  // The same as NCCL has it, made by `config`; null for NCCL_SPLIT_NOCOLOR. It is the caller's. `stopped` ends the wait as
+  // `stop` does.
+  Outcome<ncclComm_t> split(int color, int key, ncclConfig_t config, Clock::time_point deadline,
+                            const std::function<bool()>& stopped = nullptr);
 
   // Collective over the same order of windows on all ranks. `address` is memory of ncclMemAlloc.
   Outcome<ncclWindow_t> registerWindow(void* address, std::size_t bytes, Clock::time_point deadline);
@@ -47,7 +50,8 @@ class Comm {
   Status close(bool broken, Clock::time_point deadline);
 
  private:
-  Status settle(ncclResult_t result, const char* op, Clock::time_point deadline);
+  Status settle(ncclResult_t result, const char* op, Clock::time_point deadline,
+                const std::function<bool()>& stopped = nullptr);
 
   const NcclApi& api_;
   const std::atomic<bool>& stop_;

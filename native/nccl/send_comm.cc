@@ -11,25 +11,29 @@ SendComm::~SendComm() {
   (void)close(true, Clock::now());
 }
 
-Status SendComm::open(const NcclApi& api, Comm& parent, int rank, int ctas, Clock::time_point deadline) {
+Status SendComm::open(const NcclApi& api, Comm& parent, int rank, int ctas, Clock::time_point deadline,
+                      const std::function<bool()>& stopped) {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 1;
   config.maxCTAs = ctas;
-  Outcome<ncclComm_t> made = parent.split(0, rank, config, deadline);
+  Outcome<ncclComm_t> made = parent.split(0, rank, config, deadline, stopped);
   if (!made) return made.error();
   // The parent tells that the split is done; the child has a state of its own.
   ncclResult_t state = ncclInProgress;
   ncclResult_t asked = ncclSuccess;
+  bool ended = false;
   while (asked == ncclSuccess && state == ncclInProgress) {
     asked = api.ncclCommGetAsyncError(made.value(), &state);
     if (asked == ncclSuccess && state == ncclInProgress) std::this_thread::sleep_for(std::chrono::microseconds(100));
-    if (Clock::now() >= deadline) break;
+    ended = stopped();
+    if (ended || Clock::now() >= deadline) break;
   }
   if (asked != ncclSuccess || state != ncclSuccess) {
     ErrorRecord error = ncclFailure(api, made.value(), asked != ncclSuccess ? asked : state, "split").ofRank(rank);
     if (asked == ncclSuccess && state == ncclInProgress) {
-      error.code = ErrorCode::kTimeout;
-      error.detail = "NCCL did not make the communicator of transfers in time; a rank may be missing";
+      error.code = ended ? ErrorCode::kAborted : ErrorCode::kTimeout;
+      error.detail = ended ? "split was stopped"
+                           : "NCCL did not make the communicator of transfers in time; a rank may be missing";
     }
     (void)api.ncclCommAbort(made.value());
     return error;

@@ -11,6 +11,7 @@
 #include <cuda_runtime_api.h>
 
 #include <cstdint>
+#include <functional>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -36,9 +37,10 @@ class SendComm {
   SendComm(const SendComm&) = delete;
   SendComm& operator=(const SendComm&) = delete;
 
-  // Collective over the ranks of `parent`, whose worker this is; once. `ctas`: of its kernels at most. ERR_TIMEOUT,
-  // ERR_ABORTED.
-  Status open(const NcclApi& api, Comm& parent, int rank, int ctas, Clock::time_point deadline);
+  // Collective over the ranks of `parent`, whose worker this is; once. `ctas`: of its kernels at most. ERR_TIMEOUT;
+  // ERR_ABORTED once `stopped`.
+  Status open(const NcclApi& api, Comm& parent, int rank, int ctas, Clock::time_point deadline,
+              const std::function<bool()>& stopped);
   bool isOpen() const;
 
   // Puts one group on the stream. The peers' groups must match it, in the same order on every rank. It waits for peers

@@ -148,6 +148,7 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* state) {
 }
 
 ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* child, ncclConfig_t*) {
+  if (nccl_ext::fake::fails("split", comm->rank)) return ncclSystemError;
   const std::lock_guard<std::mutex> lock(worldsMutex);
   auto& splits = comm->world->splits;
   if (splits.size() <= comm->splits) splits.resize(comm->splits + 1);

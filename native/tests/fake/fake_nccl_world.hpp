@@ -57,7 +57,7 @@ extern std::mutex worldsMutex;
 // `what` with a number.
 std::string numbered(const char* what, std::size_t number);
 
-// Whether FAKE_NCCL_FAILS names the call and the rank: "register 1", "connect 0".
+// Whether FAKE_NCCL_FAILS names the call and the rank: "register 1", "connect 0", "split 2".
 bool fails(const char* call, int rank);
 
 // Tells ranks of other processes that `rank` has done `what`, where there are any.

@@ -88,9 +88,9 @@ TEST(SentTransfers, TakeTheirTimeToConnect) {
   for (const Handle transfer : world.sent({{0, 1, 5000}})) EXPECT_NE(transfer, 0);
 }
 
-// Rank 0 waits for it in NCCL, rank 2 in a meeting, neither until the deadline, which is later than the test's.
-TEST(SentTransfers, EndWhereARankCannotConnect) {
-  const FailingNccl failing("connect 1");
+// None of three ranks waits until the deadline, which is later than the test's, where NCCL refuses `call` to rank 1.
+void expectLossOf(const char* call) {
+  const FailingNccl failing(call);
   SendingRanks world(3, Timeout(20'000));
   std::vector<PrepareConfig> configs;
   for (int rank = 0; rank < 3; rank++) {
@@ -105,6 +105,16 @@ TEST(SentTransfers, EndWhereARankCannotConnect) {
     EXPECT_NE(outcomes[rank].error().detail.find("rank 1 left: NCCL reports"), std::string::npos)
         << outcomes[rank].error().detail;
   }
+}
+
+// All wait in NCCL, those without pairs too.
+TEST(SentTransfers, EndWhereARankGetsNoCommunicator) {
+  expectLossOf("split 1");
+}
+
+// Rank 0 waits for it in NCCL, rank 2 in a meeting.
+TEST(SentTransfers, EndWhereARankCannotConnect) {
+  expectLossOf("connect 1");
 }
 
 // The communicator goes only when the worker has come back from NCCL, and a peer does not wait for its deadline.

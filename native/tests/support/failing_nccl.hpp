@@ -6,7 +6,7 @@
 
 namespace nccl_ext::test {
 
-// "register 1", "connect 0".
+// "register 1", "connect 0", "split 2".
 struct FailingNccl {
   explicit FailingNccl(const char* call) { setenv("FAKE_NCCL_FAILS", call, 1); }
   ~FailingNccl() { unsetenv("FAKE_NCCL_FAILS"); }
