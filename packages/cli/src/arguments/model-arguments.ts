@@ -144,6 +144,7 @@ function refuseBesideManifests(args: Arguments, from: boolean, to: boolean): voi
   if (from) args.refuse(['from-view'], 'is for --from; a manifest has its own names');
   if (to) args.refuse(['to-view', 'cast'], 'is for --to; a manifest has its own names and dtypes');
   if (from && to) args.refuse(['layers', 'rules'], 'is for --from and --to; manifests need no rules');
+  if (from && to) args.refuse(['model'], 'is for --from and --to; manifests have their own shapes');
 }
 
 async function readModel(

@@ -14,6 +14,6 @@ export async function readJson(
   } catch (cause) {
     throw refuse(`${file} cannot be read as JSON: ${(cause as Error).message}`, cause);
   }
-  if (typeof value === 'object' && value !== null) return value;
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value;
   throw refuse(`${file} must hold a JSON object.`, undefined);
 }

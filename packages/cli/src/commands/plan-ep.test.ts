@@ -84,6 +84,27 @@ describe('plan ep', () => {
     expect(said).toContain(message);
   });
 
+  it('refuses a list in place of a configuration', async () => {
+    const file = join(folder, 'list.json');
+    await writeFile(file, '[]');
+    const { code, stderr } = await run(['plan', 'ep', '--config', file]);
+    expect(code).toBe(2);
+    expect(stderr).toContain(`--config ${file} must hold a JSON object.`);
+  });
+
+  it('says who goes to an expert that there is not, and whose top-k a trace contradicts', async () => {
+    const [trace, config] = [join(folder, 'far.json'), join(folder, 'top-k.json')];
+    await writeFile(trace, '{"topkIdx": [[[0, 1]], [[2, 1], [3, 300]]]}');
+    await writeFile(config, '{"topK": 3}');
+    const far = await run(['plan', 'ep', '--trace', trace]);
+    expect(far.code).toBe(2);
+    expect(far.stderr).toContain(`--trace ${trace}: token 1 of rank 1 goes to expert 300, but there are 256`);
+    expect(far.stderr).toContain('--experts');
+    const other = await run(['plan', 'ep', '--trace', trace, '--experts', '301', '--config', config]);
+    expect(other.code).toBe(2);
+    expect(other.stderr).toContain(`--config ${config}: topK is 3, but the trace has 2 ids per token`);
+  });
+
   it('does not blame the file of a configuration for what an option says', async () => {
     const file = join(folder, 'right-ep.json');
     await writeFile(file, JSON.stringify({ hidden: 64 }));

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // `plan m2n` plans thousands of ranks, and writes the plan and its pictures whole.
 
-import { readFile } from 'node:fs/promises';
+import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { checkpoint, folder, json, useFolder } from './shell.test-util.js';
+import { checkpoint, folder, json, run, useFolder } from './shell.test-util.js';
 
 useFolder();
 
@@ -44,5 +44,17 @@ describe('plan m2n', () => {
     expect(value).toMatchObject({ output, svg });
     expect(JSON.parse(await readFile(output, 'utf8'))).toMatchObject({ digest: value.digest });
     expect(await readFile(svg, 'utf8')).toMatch(/^<svg/);
+  });
+
+  it('writes no plan where there is nothing to draw', async () => {
+    const [output, svg] = ['undrawn.json', 'undrawn.svg'];
+    const sides = ['--checkpoint', checkpoint, '--from', 'tp=2', '--to', 'tp=2'];
+    const files = ['--output', output, '--svg', svg, '--tensor', 'nothing'];
+    const { code, stderr } = await run(['plan', 'm2n', ...sides, ...files]);
+    expect(code).toBe(2);
+    expect(stderr).toContain('has no tensor "nothing"');
+    const left = await readdir(folder);
+    expect(left).not.toContain(output);
+    expect(left).not.toContain(svg);
   });
 });

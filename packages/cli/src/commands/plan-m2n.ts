@@ -66,6 +66,8 @@ async function runPlan({ arguments: args, signal, progress }: Session): Promise<
     const began = performance.now();
     const program = plan.program(rank);
     const planMs = withoutProgram + performance.now() - began;
+    // Drawn before anything is written: there may be no such tensor.
+    const picture = files.svg === undefined ? '' : plan.toSVG(tensor === undefined ? {} : { tensor });
     if (files.output !== undefined) {
       await writeWhole(
         files.output,
@@ -73,9 +75,7 @@ async function runPlan({ arguments: args, signal, progress }: Session): Promise<
         signal,
       );
     }
-    if (files.svg !== undefined) {
-      await writeWhole(files.svg, plan.toSVG(tensor === undefined ? {} : { tensor }), signal);
-    }
+    if (files.svg !== undefined) await writeWhole(files.svg, picture, signal);
     const facts = { input, plan, layoutMs, planMs, rank, moves: program.sends.length, files };
     return { ok: true, json: planJson(facts), text: (style) => planText(facts, style) };
   } finally {

@@ -107,6 +107,7 @@ describe('wrong use', () => {
     [['--cast', 'bf16'], '--cast is for --to;'],
     [['--layers', '1'], '--layers is for --from and --to;'],
     [['--rules', 'qwen3'], '--rules is for --from and --to;'],
+    [['--model', 'Qwen3-0.6B'], '--model is for --from and --to;'],
   ])('refuses %j beside manifests, which it would not change', async (args, message) => {
     const manifest = join(folder, 'manifest.json');
     await writeFile(manifest, JSON.stringify(oneTensor));

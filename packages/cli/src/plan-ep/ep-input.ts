@@ -8,7 +8,7 @@ import type { Arguments } from '../arguments/arguments.js';
 import { readDType } from '../arguments/dtype-argument.js';
 import { readJson } from '../arguments/read-json.js';
 import { type RoutingKind, syntheticRouting } from '../ep/synthetic-routing.js';
-import { readTrace } from './read-trace.js';
+import { type RankTrace, readTrace } from './read-trace.js';
 
 export interface EpPlanInput {
   readonly config: EpConfig;
@@ -112,8 +112,13 @@ async function readRouting(args: Arguments, config: BaseConfig, ranks = defaultR
     args.refuse(['routing', 'seed', 'skew', 'tokens'], 'is for made-up routings; --trace has its own');
     const trace = await readTrace(file);
     requireRightFile(args, config, trace.ranks.length, trace.topK);
-    if (config.topK !== undefined && config.topK !== trace.topK)
-      throw wrong('--top-k', `is ${config.topK}, but the trace has ${trace.topK} ids per token`);
+    if (config.topK !== undefined && config.topK !== trace.topK) {
+      const rest = `is ${config.topK}, but the trace has ${trace.topK} ids per token`;
+      throw args.has('top-k')
+        ? wrong('--top-k', rest)
+        : refuseConfig(`${args.text('config')}: topK ${rest}.`);
+    }
+    requireExperts(file, trace.ranks, trace.topK, expertsOf(config));
     const maxTokens = Math.max(...trace.ranks.map(({ tokens }) => tokens));
     return { topkIdx: trace.ranks.map(({ ids }) => ids), topK: trace.topK, maxTokens, routing: file };
   }
@@ -123,7 +128,7 @@ async function readRouting(args: Arguments, config: BaseConfig, ranks = defaultR
   const tokens = args.integer('tokens', 0, 2 ** 20) ?? defaultTokens;
   const skew = readSkew(args);
   requireRightFile(args, config, ranks, 1);
-  const experts = typeof config.experts === 'number' ? config.experts : config.experts.count;
+  const experts = expertsOf(config);
   const topK = config.topK ?? Math.min(defaultTopK, experts);
   if (topK > experts) throw wrong('--top-k', `is ${topK}, but there are ${experts} experts`);
   return {
@@ -132,6 +137,23 @@ async function readRouting(args: Arguments, config: BaseConfig, ranks = defaultR
     maxTokens: tokens,
     routing: kind === 'zipf' ? `zipf, skew ${skew}, seed ${seed}` : `uniform, seed ${seed}`,
   };
+}
+
+function expertsOf({ experts }: BaseConfig): number {
+  return typeof experts === 'number' ? experts : experts.count;
+}
+
+function requireExperts(file: string, ranks: readonly RankTrace[], topK: number, experts: number): void {
+  for (const [rank, { ids }] of ranks.entries()) {
+    const at = ids.findIndex((id) => id >= experts);
+    if (at < 0) continue;
+    const place = `token ${Math.floor(at / topK)} of rank ${rank}`;
+    throw new NcclExtError(
+      'ERR_INVALID_ARGUMENT',
+      `--trace ${file}: ${place} goes to expert ${ids[at]}, but there are ${experts} experts.`,
+      { help: 'Give their number with --experts, or a --config that has it.', field: '--trace' },
+    );
+  }
 }
 
 function readSkew(args: Arguments): number {
@@ -150,7 +172,7 @@ async function readTopology(source: string | undefined, ranks: number): Promise<
   return topologyFor(await readJson(source, refuse), ranks);
 }
 
-function refuseConfig(message: string, cause: unknown): NcclExtError {
+function refuseConfig(message: string, cause?: unknown): NcclExtError {
   return new NcclExtError('ERR_INVALID_ARGUMENT', `--config ${message}`, { field: '--config', cause });
 }
 
