@@ -78,6 +78,7 @@ add_executable(host_tests
   tests/host/kernel_guard_test.cc
   tests/host/kernels_test.cc
   tests/host/loader_test.cc
+  tests/host/lost_records_test.cc
   tests/host/meeting_test.cc
   tests/host/meeting_watch_test.cc
   tests/host/modules_test.cc

@@ -57,6 +57,7 @@ set(RUNTIME_SOURCES
   runtime/kernel_launch.cc
   runtime/kernels.cc
   runtime/local_meeting.cc
+  runtime/lost_records.cc
   runtime/memory_facts.cc
   runtime/module_image.cc
   runtime/module_state.cc

@@ -54,6 +54,11 @@ Status Runtime::recordEvent(Handle eventHandle, Handle streamHandle) {
   Operation operation;
   operation.entries = 1;
   operation.keeps.push_back(event.value()->event);
+  const std::shared_ptr<EventRecords>& records = event.value()->records;
+  if (stream.value()->capture)
+    stream.value()->capture->records.push_back(records);
+  else
+    operation.records.push_back(records->last = std::make_shared<EventRecord>());
   return commit(stream.value(), std::move(operation), result, kOp);
 }
 
@@ -79,7 +84,15 @@ Status Runtime::waitEvent(Handle streamHandle, Handle eventHandle) {
   Operation operation;
   operation.entries = 1;
   operation.keeps.push_back(event.value()->event);
-  return commit(stream.value(), std::move(operation), result, kOp);
+  const std::shared_ptr<EventRecords>& records = event.value()->records;
+  // Of a rank's own work its kernels know.
+  const bool others = event.value()->owner.get() != &rank;
+  const bool now = others && !stream.value()->capture && records->last;
+  if (others && stream.value()->capture) stream.value()->capture->awaits.push_back(records);
+  if (now) operation.awaits.push_back(records->last);
+  const Status status = commit(stream.value(), std::move(operation), result, kOp);
+  if (now && records->last->lost) failWaits();
+  return status;
 }
 
 Outcome<bool> Runtime::queryEvent(Handle handle) const {

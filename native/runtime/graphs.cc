@@ -14,6 +14,8 @@ void Capture::release() {
   buffers.clear();
   keeps.clear();
   transfers.clear();
+  records.clear();
+  awaits.clear();
 }
 
 Status Runtime::beginCapture(Handle handle) {
@@ -111,7 +113,16 @@ Status Runtime::launchGraph(Handle graphHandle, Handle streamHandle) {
   Operation operation;
   operation.entries = 3;
   operation.graph = graph;
+  for (const auto& records : graph->content.records)
+    operation.records.push_back(records->last = std::make_shared<EventRecord>());
+  bool lost = false;
+  for (const auto& records : graph->content.awaits) {
+    if (!records->last) continue;
+    operation.awaits.push_back(records->last);
+    lost = lost || records->last->lost;
+  }
   const Status status = commit(stream, std::move(operation), result, kOp);
+  if (lost) failWaits();
   takeTurns(*stream, graph->content.transfers);
   for (const auto& transfer : graph->content.transfers) {
     // Without one of its groups the peers would wait in theirs.

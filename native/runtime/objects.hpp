@@ -171,6 +171,24 @@ struct WindowState {
   DeviceMemory table;        // `peers`, for kernels
 };
 
+// Why a record is no work done: the rank that had enqueued it failed or was aborted first.
+struct LostRecord {
+  std::weak_ptr<World> world;
+  int rank = -1;    // there
+  int origin = -1;  // in the world that the others were split from
+  int cause = -1;   // whom that rank had lost itself, -1: nobody
+};
+
+// One record of an event, of a stream or of a graph's launch.
+struct EventRecord {
+  std::optional<LostRecord> lost;
+};
+
+// The most recent record of an event; also of graphs, which record and wait with every launch.
+struct EventRecords {
+  std::shared_ptr<EventRecord> last;
+};
+
 // Things that must live until work has passed.
 using Keeps = std::vector<std::shared_ptr<void>>;
 
@@ -181,6 +199,8 @@ struct Operation {
   std::vector<std::shared_ptr<BufferState>> buffers;
   std::shared_ptr<GraphState> graph;
   Keeps keeps;
+  std::vector<std::shared_ptr<EventRecord>> records;
+  std::vector<std::shared_ptr<EventRecord>> awaits;  // of other ranks
 };
 
 // What a stream records between beginCapture and endCapture.
@@ -190,6 +210,8 @@ struct Capture {
   Keeps keeps;
   bool hasBarrier = false;
   std::vector<std::shared_ptr<PreparedTransfer>> transfers;
+  std::vector<std::shared_ptr<EventRecords>> records;
+  std::vector<std::shared_ptr<EventRecords>> awaits;  // of other ranks
 
   // Gives up what the graph uses.
   void release();
@@ -219,6 +241,7 @@ struct EventState {
   Handle handle = 0;
   std::shared_ptr<RankState> owner;
   std::shared_ptr<CudaEvent> event;  // graphs that record it share it
+  std::shared_ptr<EventRecords> records = std::make_shared<EventRecords>();
   bool recorded = false;
 };
 

@@ -206,6 +206,11 @@ class Runtime {
   void watchLosses(const std::shared_ptr<World>& world, int rank);
   void tellLocals(World& world, int lost);
 
+  // lost_records.cc
+  void loseRecords(const RankState& rank);
+  static bool loseRecordsOf(const StreamState& stream);
+  void failWaits();
+
   // buffers.cc
   Handle addBuffer(const Rank& rank, DeviceMemory memory);
   void letGo(BufferState& buffer);

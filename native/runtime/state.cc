@@ -95,6 +95,7 @@ void Runtime::poison(RankState& rank, const ErrorRecord& reason, bool byKernel) 
   }
   if (!rank.opened) return;
   rank.world->broken = true;
+  loseRecords(rank);
   // Kernels that wait now, or are launched by graphs later, end at once.
   RankWords& words = rank.cells->words();
   if (peek<kSystem>(words.stop) == 0) {

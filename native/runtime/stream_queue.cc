@@ -105,6 +105,7 @@ void Runtime::retire(StreamState& stream) {
 void Runtime::failStream(StreamState& stream, const ErrorRecord& error) {
   if (!stream.error) stream.error = error;
   poison(*stream.owner, error);
+  if (loseRecordsOf(stream)) failWaits();
   std::deque<Operation> dropped;
   dropped.swap(stream.queue);
   stream.entries = 0;

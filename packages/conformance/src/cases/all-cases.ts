@@ -4,6 +4,7 @@
 import { epCases } from '../ep/cases/ep-cases.js';
 import { epChecks } from '../ep/scenarios/ep-checks.js';
 import { refusalCases } from '../refusals/refusal-cases.js';
+import { eventChecks } from '../scenarios/event-checks.js';
 import { faultChecks } from '../scenarios/fault-checks.js';
 import { largeChecks } from '../scenarios/large-checks.js';
 import { lifetimeChecks } from '../scenarios/lifetime-checks.js';
@@ -45,6 +46,7 @@ export function allCases(): readonly ConformanceCase[] {
     ...orderChecks,
     ...refusalCases,
     ...lossChecks,
+    ...eventChecks,
     ...faultChecks,
     ...publishChecks,
     ...lifetimeChecks,

@@ -203,7 +203,8 @@ export interface RuntimeSpi {
   /**
    * Later work of `stream` waits for the most recent record of `event` before this call; an event never recorded is no wait. Streams of
    * different ranks of this process may wait for each other. A record that its rank drained, aborted or failed, is no work done: the wait
-   * of another rank is ERR_RANK_LOST. A stream of CUDA cannot tell such a record from another, and goes on.
+   * of another rank is ERR_RANK_LOST. A stream of CUDA goes on where a kernel found the failure and the record was drained
+   * before the host noticed.
    */
   waitEvent(stream: StreamHandle, event: EventHandle): Status;
   /** Whether the most recent record has been reached. */
