@@ -91,6 +91,7 @@ add_executable(host_tests
   tests/host/share_memory_test.cc
   tests/host/split_test.cc
   tests/host/streams_test.cc
+  tests/host/tcp_frames_test.cc
   tests/host/tcp_meeting_test.cc
   tests/host/torn_transfers_test.cc
   tests/host/transfer_protocol_test.cc

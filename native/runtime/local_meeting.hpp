@@ -13,6 +13,7 @@ namespace nccl_ext {
 class LocalMeeting final : public Meeting {
  public:
   explicit LocalMeeting(int size);
+  int size() const { return size_; }
 
   Outcome<std::vector<Bytes>> gather(int rank, const Arrival& arrival, Clock::time_point deadline) override;
   void leave(int rank, const ErrorRecord& reason) override;

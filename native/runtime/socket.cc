@@ -19,6 +19,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kRetryEvery{50};
 constexpr std::chrono::milliseconds kOneAttempt{2000};
+constexpr std::size_t kFirstBytes = 64 << 10;  // of a frame
 
 using Addresses = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
 
@@ -114,8 +115,13 @@ bool Socket::send(const Bytes& frame, Clock::time_point deadline) {
 std::optional<Bytes> Socket::receive(Clock::time_point deadline, std::size_t most) {
   std::uint32_t bytes = 0;
   if (!receiveAll(&bytes, sizeof bytes, deadline) || bytes > most) return std::nullopt;
-  Bytes frame(bytes);
-  if (!receiveAll(frame.data(), frame.size(), deadline)) return std::nullopt;
+  // Memory for what has come, not for what is claimed: a peer may send a length and nothing else.
+  Bytes frame;
+  while (frame.size() < bytes) {
+    const std::size_t begin = frame.size();
+    frame.resize(std::min<std::size_t>(bytes, std::max(2 * begin, kFirstBytes)));
+    if (!receiveAll(frame.data() + begin, frame.size() - begin, deadline)) return std::nullopt;
+  }
   return frame;
 }
 

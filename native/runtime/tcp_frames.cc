@@ -9,6 +9,13 @@ namespace {
 // What a frame of rank 0's begins with.
 constexpr std::int64_t kRefusal = 0, kPayloads = 1, kLoss = 2, kFarewell = 3;
 
+// More than any timeout, and far from what a clock of nanoseconds cannot add.
+constexpr std::int64_t kMostWaitMs = std::int64_t{1} << 40;
+
+bool isInt(std::int64_t number) {
+  return number == static_cast<int>(number);
+}
+
 }  // namespace
 
 Bytes encode(const Greeting& greeting) {
@@ -29,7 +36,7 @@ std::optional<Greeting> decodeGreeting(const Bytes& frame) {
   greeting.rank = in.number();
   greeting.size = in.number();
   greeting.token = in.text();
-  if (!in.good()) return std::nullopt;
+  if (!in.good() || !isInt(greeting.rank) || !isInt(greeting.size)) return std::nullopt;
   return greeting;
 }
 
@@ -53,7 +60,9 @@ std::optional<Request> decodeRequest(const Bytes& frame) {
     request.arrival.op = in.text();
     request.arrival.topic = in.text();
     request.arrival.payload = in.block();
-    request.wait = std::chrono::milliseconds(in.number());
+    const std::int64_t wait = in.number();
+    if (wait < -kMostWaitMs || wait > kMostWaitMs) return std::nullopt;
+    request.wait = std::chrono::milliseconds(wait);
   }
   if (!in.good()) return std::nullopt;
   return request;

@@ -183,11 +183,12 @@ std::optional<ErrorRecord> TcpHub::greet(Socket& socket, std::optional<Member>& 
         .helped("Set the same WORLD_SIZE on all ranks.");
   }
   const auto joined = join(seen->group, size, -1);
-  if (seen->size != size) {
-    meeting = joined;
+  const int agreed = joined->size();
+  if (seen->size != agreed) {
+    if (rank < agreed) meeting = joined;
     return refuse(ErrorCode::kLauncher, name + " has a world of " + std::to_string(seen->size) +
-                                            " ranks, rank 0 one of " + std::to_string(size))
-        .expecting(static_cast<std::int64_t>(size), seen->size)
+                                            " ranks, rank 0 one of " + std::to_string(agreed))
+        .expecting(static_cast<std::int64_t>(agreed), seen->size)
         .helped("Set the same WORLD_SIZE on all ranks.");
   }
   const std::lock_guard<std::mutex> lock(mutex_);

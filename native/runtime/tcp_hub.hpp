@@ -44,7 +44,7 @@ class TcpHub {
 
   // Once. ERR_LAUNCHER says why it cannot listen.
   Status listen();
-  // The meeting of a group in which this process is `rank`; -1: a rank elsewhere asks for it. All ask with one size.
+  // The meeting of a group in which this process is `rank`; -1: a rank elsewhere asks for it, with a size that may be wrong.
   std::shared_ptr<LocalMeeting> join(const std::string& group, int size, int rank);
 
  private:

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Meetings of processes: who may join, who comes late, and what the others hear when rank 0 ends.
+#include "runtime/tcp_frames.hpp"
 #include "tests/support/meetings.hpp"
 
 namespace nccl_ext::test {
@@ -66,6 +67,43 @@ TEST(TcpMeeting, RefusesASecondProcessOfTheSameRank) {
   EXPECT_NE(twin.error().detail.find("already"), std::string::npos);
   EXPECT_EQ(first.get().error().peer, 2);
   EXPECT_EQ(second.get().error().peer, 2);
+}
+
+// What a stranger that knows the token gets for its greeting.
+Result greetAs(Socket& socket, const Greeting& greeting) {
+  const auto deadline = Clock::now() + milliseconds(5000);
+  EXPECT_TRUE(socket.send(encode(greeting), deadline));
+  const std::optional<Bytes> answer = socket.receive(deadline, kMaxFrame);
+  return answer ? decodeAnswer(*answer, static_cast<int>(greeting.rank)) : Result(lostConnection(-1, 0, "no answer"));
+}
+
+// The first that came has said how many they are: a rank beyond has no place in what is kept by rank.
+TEST(TcpMeeting, RefusesAnotherSizeOfAPart) {
+  const int port = freePort();
+  TcpMeeting zero(Meetings::configOf(0, 4, port));
+  auto world = std::async(std::launch::async,
+                          [&] { return zero.gather(0, arrivalOf(0, "join"), Clock::now() + milliseconds(1000)); });
+  std::vector<Socket> sockets;
+  std::vector<Result> results;
+  for (const auto& [rank, size] : {std::pair<int, int>{0, 2}, {3, 4}, {1, 4}, {1, 2}}) {
+    Outcome<Socket> socket = Socket::connectTo("127.0.0.1", port, Clock::now() + milliseconds(5000));
+    ASSERT_TRUE(socket);
+    sockets.push_back(std::move(socket.value()));
+    Greeting greeting;
+    greeting.group = "/part";
+    greeting.rank = rank;
+    greeting.size = size;
+    greeting.token = "secret";
+    results.push_back(greetAs(sockets.back(), greeting));
+  }
+  EXPECT_TRUE(results[0]);
+  for (const std::size_t wrong : {1u, 2u}) {
+    ASSERT_FALSE(results[wrong]);
+    EXPECT_EQ(results[wrong].error().code, ErrorCode::kLauncher);
+    EXPECT_NE(results[wrong].error().detail.find("a world of 4 ranks, rank 0 one of 2"), std::string::npos);
+  }
+  EXPECT_TRUE(results[3]);
+  EXPECT_EQ(world.get().error().peer, 1);
 }
 
 TEST(TcpMeeting, WaitsForARankThatIsLate) {
