@@ -3,8 +3,9 @@
 
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { folder, json, run, useFolder } from './shell.test-util.js';
+import { folder, json, run, start, useFolder } from './shell.test-util.js';
 
 useFolder();
 
@@ -40,6 +41,19 @@ describe('plan ep', () => {
     expect(dispatch.us).toBeGreaterThan(1);
     expect(dispatch.link).toBe('network');
     expect((await json([...args, '--alignment', '16', '--quantization', 'fp8'])).value).toEqual(value);
+  });
+
+  it('ends on SIGTERM while it makes up a routing that takes minutes', async () => {
+    const child = start(['plan', 'ep', '--ranks', '4096', '--tokens', '4096']);
+    const ended = new Promise((resolve) => child.on('close', resolve));
+    try {
+      // Time to start and to be in the midst of it.
+      await setTimeout(2000);
+      child.kill('SIGTERM');
+      expect(await Promise.race([ended, setTimeout(10_000, 'goes on')])).toBe(143);
+    } finally {
+      child.kill('SIGKILL');
+    }
   });
 
   it('plans what was recorded, by a configuration', async () => {

@@ -83,9 +83,9 @@ export const planEpCommand: Command = defineLeaf({
   run: runPlan,
 });
 
-async function runPlan({ arguments: args, progress }: Session): Promise<Outcome> {
-  const input = await readEpInput(args);
-  progress.say('counting');
+async function runPlan(session: Session): Promise<Outcome> {
+  const input = await readEpInput(session);
+  session.progress.say('counting');
   const facts = planEp(input);
   return { ok: true, json: epPlanJson(facts), text: (style) => epPlanText(facts, style) };
 }

@@ -18,6 +18,11 @@ export interface SyntheticRouting {
 
 /** Ids [B, K] of each rank; the experts of a token are distinct. */
 export function syntheticRouting(routing: SyntheticRouting): Int32Array[] {
+  return [...routingByRank(routing)];
+}
+
+/** The same rank by rank, for who must look up in between: many tokens take minutes. */
+export function* routingByRank(routing: SyntheticRouting): Generator<Int32Array> {
   const { kind, ranks, tokens, topK, experts, seed, skew } = routing;
   const random = randomFrom(seed);
   // Favourites lie anywhere among the experts, so that no rank has them all.
@@ -25,11 +30,11 @@ export function syntheticRouting(routing: SyntheticRouting): Int32Array[] {
   const weights = new Float64Array(experts);
   for (const [place, expert] of order.entries())
     weights[expert] = kind === 'uniform' ? 1 : (place + 1) ** -skew;
-  return Array.from({ length: ranks }, () => {
+  for (let rank = 0; rank < ranks; rank++) {
     const ids = new Int32Array(tokens * topK);
     for (let token = 0; token < tokens; token++) drawToken(ids, token * topK, topK, weights, random);
-    return ids;
-  });
+    yield ids;
+  }
 }
 
 /** Weighted sampling without replacement: the largest of log(u) / w (Efraimidis and Spirakis, 2006). */

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // What `nccl-ext plan ep` is asked: a group, a layout, a routing, a topology.
 
+import { setImmediate } from 'node:timers/promises';
 import { NcclExtError, singleDomain, type Topology, topologyFor } from '@nccl-ext/core';
 import { type EpLayout, type EpQuantization, epLayouts } from '@nccl-ext/core/contract';
 import { type EpConfig, epMemory } from '@nccl-ext/ep';
 import type { Arguments } from '../arguments/arguments.js';
 import { readDType } from '../arguments/dtype-argument.js';
 import { readJson } from '../arguments/read-json.js';
-import { type RoutingKind, syntheticRouting } from '../ep/synthetic-routing.js';
+import type { Session } from '../command.js';
+import { type RoutingKind, routingByRank, type SyntheticRouting } from '../ep/synthetic-routing.js';
 import { type RankTrace, readTrace } from './read-trace.js';
 
 export interface EpPlanInput {
@@ -26,10 +28,10 @@ export interface EpPlanInput {
 const quantizations = ['none', 'fp8', 'fp8-pow2', 'mxfp8'] as const;
 
 /** @throws ERR_INVALID_ARGUMENT naming the option, ERR_CHECKPOINT, ERR_TOPOLOGY. */
-export async function readEpInput(args: Arguments): Promise<EpPlanInput> {
+export async function readEpInput({ arguments: args, signal }: Session): Promise<EpPlanInput> {
   const base = await readConfig(args);
   const asked = args.integer('ranks', 1, 4096);
-  const { topkIdx, topK, maxTokens, routing } = await readRouting(args, base, asked);
+  const { topkIdx, topK, maxTokens, routing } = await readRouting(args, signal, base, asked);
   const ranks = topkIdx.length;
   if (asked !== undefined && asked !== ranks)
     throw wrong('--ranks', `is ${asked}, but the trace has ${ranks} ranks`);
@@ -106,7 +108,12 @@ const defaultTopK = 8;
 const defaultRanks = 8;
 const defaultTokens = 128;
 
-async function readRouting(args: Arguments, config: BaseConfig, ranks = defaultRanks): Promise<Routing> {
+async function readRouting(
+  args: Arguments,
+  signal: AbortSignal,
+  config: BaseConfig,
+  ranks = defaultRanks,
+): Promise<Routing> {
   const file = args.text('trace');
   if (file !== undefined) {
     args.refuse(['routing', 'seed', 'skew', 'tokens'], 'is for made-up routings; --trace has its own');
@@ -132,11 +139,22 @@ async function readRouting(args: Arguments, config: BaseConfig, ranks = defaultR
   const topK = config.topK ?? Math.min(defaultTopK, experts);
   if (topK > experts) throw wrong('--top-k', `is ${topK}, but there are ${experts} experts`);
   return {
-    topkIdx: syntheticRouting({ kind, ranks, tokens, topK, experts, seed, skew }),
+    topkIdx: await makeUp({ kind, ranks, tokens, topK, experts, seed, skew }, signal),
     topK,
     maxTokens: tokens,
     routing: kind === 'zipf' ? `zipf, skew ${skew}, seed ${seed}` : `uniform, seed ${seed}`,
   };
+}
+
+/** Signals are heard between ranks. */
+async function makeUp(routing: SyntheticRouting, signal: AbortSignal): Promise<Int32Array[]> {
+  const ranks: Int32Array[] = [];
+  for (const ids of routingByRank(routing)) {
+    ranks.push(ids);
+    await setImmediate();
+    signal.throwIfAborted();
+  }
+  return ranks;
 }
 
 function expertsOf({ experts }: BaseConfig): number {
