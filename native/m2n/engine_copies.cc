@@ -108,7 +108,7 @@ EngineCopies engineCopiesOf(const std::vector<Move>& moves, std::optional<Engine
 
 bool areLargeRuns(const EngineCopies& copies) {
   const auto isOneRun = [](const EngineCopy& copy) { return copy.rows == 1; };
-  return !copies.copies.empty() && copies.bytes / copies.copies.size() >= kLargeEngineCopy &&
+  return copies.bytes >= kLargeEngineBytes && copies.bytes / copies.copies.size() >= kLargeEngineCopy &&
          std::all_of(copies.copies.begin(), copies.copies.end(), isOneRun);
 }
 

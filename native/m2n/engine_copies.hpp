@@ -29,9 +29,10 @@ inline constexpr std::uint64_t kLeastEngineRun = 4096;
 // Copies become nodes of a graph; more take long to prepare.
 inline constexpr std::size_t kMostEngineCopies = 16'384;
 
-// Copies of this size on average pay for their starts: over NVLink an H200's engine takes 3.4 us to start one and moves 395 GB/s, kernels
-// 372 without such a price, which 22 MB make up for.
-inline constexpr std::uint64_t kLargeEngineCopy = std::uint64_t{32} << 20;
+// Over NVLink an H200's engine moves as many bytes a second as kernels do; but each execution takes 11 us more, for its gate and the graph,
+// and each copy 3.4 us to start. What is as large as this pays a percent for it at most, and leaves the SMs to others.
+inline constexpr std::uint64_t kLargeEngineBytes = std::uint64_t{1} << 30;   // of a stage
+inline constexpr std::uint64_t kLargeEngineCopy = std::uint64_t{128} << 20;  // on average
 
 // A move that engines cannot do: its place in `moves`, and the reason, which goes on from "tensor 3 ".
 struct EngineRefusal {
@@ -42,7 +43,7 @@ struct EngineRefusal {
 // The copies of all moves, or in `refusal` why not. Moves are checked, as for bundleMoves.
 EngineCopies engineCopiesOf(const std::vector<Move>& moves, std::optional<EngineRefusal>& refusal);
 
-// Whether there are any, all of one run each, and large on average: between GPUs engines are faster with those than kernels.
+// Whether they are all of one run each, and large: between GPUs engines are as fast with those as kernels.
 bool areLargeRuns(const EngineCopies& copies);
 
 // `moves`, sorted by peer, from another peer on for each rank, so that senders do not all begin with the same receiver: engines make

@@ -9,6 +9,7 @@
 // failure a wait expires or is stopped -> record, drained, no copies, no arrivals; the epoch advances all the same
 #include "m2n/gate.hpp"
 #include "m2n/shared/transfer.hpp"
+#include "runtime/preload.hpp"
 #include "runtime/ptx.cuh"
 
 namespace nccl_ext {
@@ -99,9 +100,7 @@ cudaError_t launchSettle(const TransferArgs& args, std::uint64_t bytes, cudaStre
 }
 
 cudaError_t preloadGate() {
-  cudaFuncAttributes attributes;
-  const cudaError_t result = cudaFuncGetAttributes(&attributes, gateKernel);
-  return result == cudaSuccess ? cudaFuncGetAttributes(&attributes, settleKernel) : result;
+  return preloadKernels(gateKernel, settleKernel);
 }
 
 }  // namespace nccl_ext

@@ -12,6 +12,7 @@
 #include "m2n/hash_cast_device.cuh"
 #include "m2n/hash_walk_device.cuh"
 #include "runtime/guard_device.cuh"
+#include "runtime/preload.hpp"
 
 namespace nccl_ext {
 namespace {
@@ -107,10 +108,7 @@ cudaError_t launchCompareHashes(const CompareArgs& args, cudaStream_t stream) {
 }
 
 cudaError_t preloadHashes() {
-  cudaFuncAttributes attributes;
-  cudaError_t result = cudaFuncGetAttributes(&attributes, clearKernel);
-  if (result == cudaSuccess) result = cudaFuncGetAttributes(&attributes, hashKernel);
-  return result == cudaSuccess ? cudaFuncGetAttributes(&attributes, compareKernel) : result;
+  return preloadKernels(clearKernel, hashKernel, compareKernel);
 }
 
 }  // namespace nccl_ext

@@ -163,7 +163,7 @@ class Preparing {
   // another rank stand.
   Engines engines() const {
     if (request_.sms) return *request_.sms == 0 ? Engines::kAlone : Engines::kNever;
-    return rank_.smsAsked == 0 && rank_.ranksOnGpu == 1 ? Engines::kWhereFaster : Engines::kNever;
+    return rank_.smsAsked == 0 && rank_.ranksOnGpu == 1 ? Engines::kUnasked : Engines::kNever;
   }
 
   // What the slowest link moves in half of the time for which a stage may seem to stand still.

@@ -38,7 +38,7 @@ std::uint64_t bytesOf(const std::vector<Move>& moves) {
 }
 
 // Of all stages or of none, so that one way describes what the rank sends.
-StageCopies copiesWhereFaster(int rank, const StageMoves& moves, const EngineLimits& limits) {
+StageCopies copiesUnasked(int rank, const StageMoves& moves, const EngineLimits& limits) {
   if (!*limits.condition) return {};
   const auto isLocal = [rank](const Move& move) { return move.peer == rank; };
   StageCopies stages;
@@ -47,7 +47,7 @@ StageCopies copiesWhereFaster(int rank, const StageMoves& moves, const EngineLim
     if (own.empty()) continue;
     const std::uint64_t bytes = bytesOf(own);
     // A move is at least one copy, and a model has many.
-    if (bytes / own.size() < kLargeEngineCopy || bytes > limits.mostUnasked) return {};
+    if (bytes < kLargeEngineBytes || bytes / own.size() < kLargeEngineCopy || bytes > limits.mostUnasked) return {};
     if (std::any_of(own.begin(), own.end(), isLocal)) return {};
     std::optional<EngineRefusal> refusal;
     EngineCopies copies = engineCopiesOf(fromOwnPeerOn(own, rank), refusal);
@@ -61,7 +61,7 @@ StageCopies copiesWhereFaster(int rank, const StageMoves& moves, const EngineLim
 
 Outcome<StageCopies> stageCopiesOf(int rank, const StageMoves& moves, const EngineLimits& limits) {
   if (limits.choice == Engines::kNever) return StageCopies();
-  if (limits.choice == Engines::kWhereFaster) return copiesWhereFaster(rank, moves, limits);
+  if (limits.choice == Engines::kUnasked) return copiesUnasked(rank, moves, limits);
   StageCopies stages;
   for (std::size_t stage = 0; stage < kTransferStages; stage++) {
     Outcome<std::optional<EngineCopies>> copies =

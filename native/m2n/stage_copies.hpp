@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which stages of a rank's transfer copy engines do instead of kernels: all when asked for, else where engines are faster.
+// Which stages of a rank's transfer copy engines do instead of kernels: all when asked for, else those of few large runs.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@
 
 namespace nccl_ext {
 
-enum class Engines { kNever, kWhereFaster, kAlone };
+enum class Engines { kNever, kUnasked, kAlone };
 
 struct EngineLimits {
   Engines choice = Engines::kNever;

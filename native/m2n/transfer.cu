@@ -14,6 +14,7 @@
 #include "m2n/transfer.hpp"
 #include "runtime/arch.cuh"
 #include "runtime/guard_device.cuh"
+#include "runtime/preload.hpp"
 
 namespace nccl_ext {
 namespace {
@@ -149,7 +150,7 @@ cudaError_t preloadTransfer(bool& bulk) {
   const Kernel kernels[] = {kernelFor(Paths::kEngine), kernelFor(Paths::kAll), kernelFor(Paths::kVectors)};
   for (const Kernel kernel : kernels) {
     cudaFuncAttributes attributes = {};
-    if (result == cudaSuccess) result = cudaFuncGetAttributes(&attributes, kernel);
+    if (result == cudaSuccess) result = preloadKernel(kernel, attributes);
     if (result != cudaSuccess) return result;
     // What runs may have been made from PTX of an older architecture.
     compiled = compiled && std::min(attributes.binaryVersion, attributes.ptxVersion) >= 90 &&

@@ -10,6 +10,7 @@
 #include <algorithm>
 
 #include "runtime/barrier.hpp"
+#include "runtime/preload.hpp"
 #include "runtime/ptx.cuh"
 
 namespace nccl_ext {
@@ -74,8 +75,7 @@ cudaError_t launchBarrier(const BarrierArgs& args, cudaStream_t stream) {
 }
 
 cudaError_t preloadBarrier() {
-  cudaFuncAttributes attributes;
-  return cudaFuncGetAttributes(&attributes, barrierKernel);
+  return preloadKernels(barrierKernel);
 }
 
 }  // namespace nccl_ext

@@ -9,6 +9,7 @@
 
 #include "runtime/guard_device.cuh"
 #include "runtime/moves.hpp"
+#include "runtime/preload.hpp"
 
 namespace nccl_ext {
 namespace {
@@ -127,11 +128,7 @@ cudaError_t launchNote(const Guard& guard, cudaStream_t stream) {
 }
 
 cudaError_t preloadMoves() {
-  cudaFuncAttributes attributes;
-  cudaError_t result = cudaFuncGetAttributes(&attributes, fillKernel);
-  if (result == cudaSuccess) result = cudaFuncGetAttributes(&attributes, copyKernel);
-  if (result == cudaSuccess) result = cudaFuncGetAttributes(&attributes, noteKernel);
-  return result;
+  return preloadKernels(fillKernel, copyKernel, noteKernel);
 }
 
 }  // namespace nccl_ext

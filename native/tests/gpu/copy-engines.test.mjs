@@ -195,7 +195,7 @@ describe('copy engines alone', () => {
 });
 
 describe('copy engines unasked', () => {
-  const bytes = 2 ** 26;
+  const bytes = 2 ** 30;
   const side = (startRank) =>
     layout({ shape: [bytes], dtype: 'u8', mesh: mesh({ x: 1 }, { startRank }), placements: { x: shard(0) } });
 
@@ -204,21 +204,30 @@ describe('copy engines unasked', () => {
       async (world) => {
         const [source, destination] = [side(0), side(1)];
         const plan = createPlan({ worldSize: 2, tensors: [{ name: 'w', source, destination }] });
-        const states = await prepareAll(world, plan, source, destination, () => undefined);
+        const [sending, receiving] = await prepareAll(world, plan, source, destination, () => undefined);
         const [sender, receiver] = world.ranks.map(({ device }) => device.index);
         const expected = sender === receiver ? 'mapped' : 'copy-engine';
         assert.deepEqual(
-          states[0].transfer.paths().map(({ peer, path }) => [peer, path]),
+          sending.transfer.paths().map(({ peer, path }) => [peer, path]),
           [[1, expected]],
         );
-        const sent = Uint8Array.from({ length: bytes }, (_, i) => valueAt(i >> 13, i & 8191, 1));
-        states[0].stream.upload(states[0].from, sent);
-        await states[0].stream.synchronize();
-        for (const { transfer, stream } of states) transfer.enqueue(stream);
+        const part = Uint8Array.from({ length: 2 ** 24 }, (_, i) => valueAt(i >> 13, i & 8191, 1));
+        for (let at = 0; at < bytes; at += part.length) {
+          part[0] = at / part.length;
+          sending.stream.upload(sending.from, part, at);
+          await sending.stream.synchronize();
+        }
+        for (const { transfer, stream } of [sending, receiving]) transfer.enqueue(stream);
         const seen = new Uint8Array(bytes);
-        states[1].stream.download(seen, states[1].to);
-        await Promise.all(states.map(({ stream }) => stream.synchronize()));
-        assert.ok(Buffer.from(sent.buffer).equals(Buffer.from(seen.buffer)));
+        receiving.stream.download(seen, receiving.to);
+        await Promise.all([sending.stream.synchronize(), receiving.stream.synchronize()]);
+        for (let at = 0; at < bytes; at += part.length) {
+          part[0] = at / part.length;
+          assert.ok(
+            Buffer.from(part.buffer).equals(Buffer.from(seen.buffer, at, part.length)),
+            `from ${at} on`,
+          );
+        }
       },
       { ranks: 2 },
     ),

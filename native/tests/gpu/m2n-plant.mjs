@@ -14,7 +14,9 @@ const world = await localWorld({ ranks: 1, backend: 'cuda', timeoutMs: 20_000 })
 const [comm] = world.ranks;
 const stream = comm.createStream();
 const source = comm.allocate(bytes);
-const owned = comm.allocate(bytes + 16, 'plain');
+// Of another world, which alone frees memory for good.
+const owner = await localWorld({ ranks: 1, backend: 'cuda' });
+const owned = owner.ranks[0].allocate(bytes + 16, 'plain');
 const buffer = comm.wrapMemory(owned.address, owned.bytes);
 const transfer = await prepareTransfer(comm, plan, {
   sources: { w: source },
@@ -22,7 +24,7 @@ const transfer = await prepareTransfer(comm, plan, {
 });
 stream.fill(source, 7);
 await stream.synchronize();
-await owned.dispose();
+await owner.dispose();
 transfer.enqueue(stream);
 await stream.synchronize();
 process.stdout.write('the transfer went through\n');

@@ -182,7 +182,7 @@ TEST(CopyEngines, NeedADriverThatHasConditions) {
 }
 
 struct GpuRanks : EngineRanks {
-  explicit GpuRanks(int count) : EngineRanks(count, 2 * kLarge) {}
+  explicit GpuRanks(int count) : EngineRanks(count, 2 * kLarge, Timeout(5000)) {}
 
   std::string pathOf(const std::vector<TestMove>& moves, std::optional<int> sms = std::nullopt) {
     const std::vector<Handle> transfers = preparedWith(moves, std::vector<std::optional<int>>(handles.size(), sms));
@@ -194,7 +194,7 @@ struct GpuRanks : EngineRanks {
     return path;
   }
 
-  static constexpr auto kLarge = static_cast<std::int64_t>(kLargeEngineCopy);
+  static constexpr auto kLarge = static_cast<std::int64_t>(kLargeEngineBytes);
 };
 
 TEST(CopyEnginesUnasked, MoveFewLargeRunsToAnotherGpu) {
@@ -205,27 +205,21 @@ TEST(CopyEnginesUnasked, MoveFewLargeRunsToAnotherGpu) {
   EXPECT_EQ(world.pathOf({{0, 1, kLarge + 1}, {0, 1, kLarge - 1, kLarge + 1, kLarge + 1}}), "copy-engine");
   const std::string mapped = "mapped";
   EXPECT_EQ(world.pathOf({{0, 1, kLarge - 1}}), mapped);
-  EXPECT_EQ(world.pathOf({{0, 1, kLarge}, {0, 1, 16, kLarge, kLarge}}), mapped);
+  // Nine copies, a little less than an eighth each.
+  EXPECT_EQ(world.pathOf({{0, 1, kLarge / 9, 0, 0, {1, 1, 9}, {0, 0, kLarge / 8}, {0, 0, kLarge / 9}}}), mapped);
   EXPECT_EQ(world.pathOf({{0, 1, kLarge}, {0, 0, kLarge, kLarge}}), mapped) << "local moves are within one GPU";
   EXPECT_EQ(world.pathOf({{0, 1, kLarge, 0, 0, {1, 1, 2}, {0, 0, kLarge}, {0, 0, kLarge}}}), "copy-engine")
       << "one run";
-  EXPECT_EQ(world.pathOf({{0, 1, kLarge / 2, 0, 0, {1, 1, 2}, {0, 0, kLarge / 2 + 16}, {0, 0, kLarge}}}), mapped);
+  EXPECT_EQ(world.pathOf({{0, 1, kLarge / 2, 0, 0, {1, 1, 2}, {0, 0, kLarge / 2 + 16}, {0, 0, kLarge}}}), mapped)
+      << "rows";
   EXPECT_EQ(world.pathOf({{0, 1, kLarge}}, 2), mapped) << "who names SMs wants kernels";
 }
 
-TEST(CopyEnginesUnasked, MoveTheSameBytes) {
+TEST(CopyEnginesUnasked, MoveNoMoreThanTheTimeoutLeavesRoomFor) {
   const Gpus gpus(2);
-  GpuRanks world(2);
-  constexpr std::int64_t kLarge = GpuRanks::kLarge;
-  const auto transfers = world.preparedWith({{0, 1, kLarge, 8, 16}}, {std::nullopt, std::nullopt});
-  std::uint8_t* const from = world.bytesOf(world.sources[0]);
-  for (std::int64_t i = 0; i < kLarge; i++) from[8 + i] = static_cast<std::uint8_t>(i / 255);
-  for (std::size_t rank = 0; rank < 2; rank++)
-    ASSERT_TRUE(world.runtime.enqueueTransfer(transfers[rank], world.streams[rank]));
-  for (const Handle stream : world.streams) EXPECT_TRUE(world.synchronize(stream));
-  const std::uint8_t* const to = world.bytesOf(world.destinations[1]);
-  EXPECT_EQ(std::memcmp(to + 16, from + 8, static_cast<std::size_t>(kLarge)), 0);
-  EXPECT_EQ(world.runtime.progressOf(transfers[0]).writtenBytes, kLarge);
+  EngineRanks world(2, GpuRanks::kLarge, Timeout(200));
+  const auto transfers = world.preparedWith({{0, 1, GpuRanks::kLarge}}, {std::nullopt, std::nullopt});
+  EXPECT_STREQ(world.runtime.pathsOf(transfers[0]).at(0).path, "mapped");
 }
 
 TEST(CopyEnginesUnasked, DoNotMoveWhereRanksShareTheSendersGpu) {

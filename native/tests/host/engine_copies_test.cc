@@ -151,12 +151,17 @@ EngineCopies runsOf(const std::vector<std::uint64_t>& bytes) {
   return copies;
 }
 
-TEST(EngineCopies, AreLargeRunsByTheirMean) {
+TEST(EngineCopies, AreLargeRunsByTheirSumAndMean) {
   EXPECT_FALSE(areLargeRuns({}));
-  EXPECT_TRUE(areLargeRuns(runsOf({kLargeEngineCopy})));
-  EXPECT_FALSE(areLargeRuns(runsOf({kLargeEngineCopy, kLargeEngineCopy - 2})));
-  EXPECT_TRUE(areLargeRuns(runsOf({1, 2 * kLargeEngineCopy})));
-  EngineCopies rows = runsOf({kLargeEngineCopy});
+  EXPECT_TRUE(areLargeRuns(runsOf({kLargeEngineBytes})));
+  EXPECT_FALSE(areLargeRuns(runsOf({kLargeEngineBytes - 1})));
+  EXPECT_TRUE(areLargeRuns(runsOf({1, kLargeEngineBytes - 1})));
+  const std::vector<std::uint64_t> most(8, kLargeEngineCopy);
+  EXPECT_TRUE(areLargeRuns(runsOf(most)));
+  std::vector<std::uint64_t> more = most;
+  more.push_back(kLargeEngineCopy - 1);
+  EXPECT_FALSE(areLargeRuns(runsOf(more)));
+  EngineCopies rows = runsOf({kLargeEngineBytes});
   rows.copies[0].rows = 2;
   EXPECT_FALSE(areLargeRuns(rows));
 }

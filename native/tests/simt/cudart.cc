@@ -4,6 +4,7 @@
 #include <cuda_runtime_api.h>
 
 #include <cstring>
+#include <limits>
 #include <new>
 
 #include "tests/simt/machine.hpp"
@@ -42,6 +43,15 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr, int) {
   *value = 227 << 10;
   return cudaSuccess;
 }
+// Fibers have stacks of their own.
+cudaError_t cudaDeviceGetLimit(std::size_t* value, cudaLimit) {
+  *value = std::numeric_limits<std::size_t>::max();
+  return cudaSuccess;
+}
+cudaError_t cudaDeviceSetLimit(cudaLimit, std::size_t) {
+  return cudaErrorInvalidValue;
+}
+
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void*) {
   *attributes = {};
   attributes->sharedSizeBytes = 1024;

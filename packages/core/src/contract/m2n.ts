@@ -78,7 +78,7 @@ export interface PrepareConfig {
   readonly verify: boolean;
   /**
    * SMs that the kernels of this transfer may hold on this rank, at most `smBudget`. 0: copy engines alone, ERR_UNSUPPORTED for what they
-   * cannot move. Absent: kernels on `smBudget`, or copy engines where the backend knows them to be faster. Ranks need not agree. No meaning
+   * cannot move. Absent: kernels on `smBudget`, or copy engines where the backend knows them to be as fast. Ranks need not agree. No meaning
    * where ranks have no SMs.
    */
   readonly sms?: number;

@@ -31,9 +31,9 @@ export interface PrepareOptions {
    * SMs that the kernels of this transfer may hold on this rank: 1 to `communicator.device.smBudget`. 0: copy engines alone, for ranks that
    * each have a GPU; what they cannot move (a cast, short runs) is ERR_UNSUPPORTED. They show no progress within a stage (most plans have
    * one, relays add a second): the world's `timeoutMs` must be longer than the largest stage takes, else peers take this rank for one that
-   * stands still, and the transfer ends with ERR_TIMEOUT. Default: kernels on `smBudget`; but copy engines, which are faster then, where the
-   * rank has a GPU alone, no `sms` of its own, and sends to other GPUs alone, contiguous runs of 32 MiB and more on average. `paths()` of the
-   * transfer says which. Ranks need not agree. The embedded backend has no SMs and moves everything.
+   * stands still, and the transfer ends with ERR_TIMEOUT. Default: kernels on `smBudget`; but copy engines, which are as fast then, where the
+   * rank has a GPU alone, no `sms` of its own, and sends to other GPUs alone, at least 1 GiB in contiguous runs of 128 MiB and more on
+   * average. `paths()` of the transfer says which. Ranks need not agree. The embedded backend has no SMs and moves everything.
    */
   readonly sms?: number | undefined;
   /**
