@@ -51,7 +51,7 @@ test_file() { # name, seconds, file, variable; under Node's test runner
 refit_qwen() { # name, options of refit ...; the log is the JSON object
   local name=$1
   shift
-  step "$name" 200 node node_modules/@nccl-ext/cli/bin/nccl-ext.mjs refit --backend cuda --model Qwen3-30B-A3B --sms 28,4 --repeat 3 --json "$@"
+  step "$name" 200 node node_modules/@nccl-ext/cli/bin/nccl-ext.mjs refit --backend cuda --model Qwen3-30B-A3B --repeat 3 --json "$@"
   cp "$OUT/$name.log" "$OUT/$name.json"
   cat "$OUT/$name.log"
 }
@@ -90,8 +90,8 @@ run_step() {
       step refit-demo 120 node node_modules/@nccl-ext/cli/bin/nccl-ext.mjs refit --backend cuda --checkpoint demo --from tp=4 --to tp=2,dp=2 --verify --repeat 3 --report "$OUT/refit-demo.html"
       cat "$OUT/refit-demo.log" ;;
     # 61 GB from four ranks to four, as a trainer with experts and stages feeds an engine; on one GPU both sides take 122 GB.
-    refit-qwen) refit_qwen refit-qwen --from pp=2,tp=2,ep=2 --to tp=4 --check ;;
-    refit-qwen-same) refit_qwen refit-qwen-same --from tp=4 --to tp=4 --check ;;
+    refit-qwen) refit_qwen refit-qwen --sms 28,4 --from pp=2,tp=2,ep=2 --to tp=4 --check ;;
+    refit-qwen-same) refit_qwen refit-qwen-same --sms 28,4 --from tp=4 --to tp=4 --check ;;
     refit-qwen-hashed) refit_qwen refit-qwen-hashed --from pp=2,tp=2,ep=2 --to tp=4 --verify ;;
     pytorch) step pytorch 200 node docs/examples/pytorch/share.mjs; cat "$OUT/pytorch.log" ;;
     launchers) step launchers 200 "$tests/gpu/launchers.sh" ;;
