@@ -6,6 +6,7 @@
 
 #include "runtime/cuda_error.hpp"
 #include "runtime/module_image.hpp"
+#include "runtime/preload.hpp"
 
 namespace nccl_ext {
 namespace {
@@ -62,13 +63,16 @@ std::optional<std::vector<ParameterPlace>> parametersOf(CUfunction function) {
   }
 }
 
-// Also lets the kernel have all the dynamic shared memory that the GPU allows, so that launches need no call for it.
+// Also lets the kernel have its stack, and all the dynamic shared memory that the GPU allows, so that launches need no call for it.
 Outcome<KernelFacts> factsOf(int device, CUfunction function, const std::string& name) {
   KernelFacts facts;
-  int fixedShared = 0, mostShared = 0;
+  int fixedShared = 0, mostShared = 0, stack = 0;
   CUresult result = driver().cuFuncGetAttribute(&facts.maxThreads, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, function);
   if (result == CUDA_SUCCESS)
     result = driver().cuFuncGetAttribute(&fixedShared, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, function);
+  if (result == CUDA_SUCCESS)
+    result = driver().cuFuncGetAttribute(&stack, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, function);
+  if (result == CUDA_SUCCESS) result = static_cast<CUresult>(reserveStack(static_cast<std::size_t>(stack)));
   if (result == CUDA_SUCCESS) {
     result =
         static_cast<CUresult>(cudaDeviceGetAttribute(&mostShared, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));

@@ -6,15 +6,19 @@
 
 namespace nccl_ext {
 
-// Loads a kernel's code, and lets stacks be as large as its own: where they are not, the driver takes more memory at the first launch, and
-// waits for all that runs on the GPU first. Of the current device.
+// Lets stacks on the current device be as large as a kernel's. Where they are not, the driver takes more memory at the first launch, and
+// waits for all that runs on the GPU first.
+inline cudaError_t reserveStack(std::size_t bytes) {
+  std::size_t most = 0;
+  const cudaError_t result = cudaDeviceGetLimit(&most, cudaLimitStackSize);
+  return result != cudaSuccess || bytes <= most ? result : cudaDeviceSetLimit(cudaLimitStackSize, bytes);
+}
+
+// Loads a kernel's code too.
 template <class Kernel>
 cudaError_t preloadKernel(Kernel* kernel, cudaFuncAttributes& attributes) {
-  std::size_t most = 0;
-  cudaError_t result = cudaFuncGetAttributes(&attributes, kernel);
-  if (result == cudaSuccess) result = cudaDeviceGetLimit(&most, cudaLimitStackSize);
-  if (result != cudaSuccess || attributes.localSizeBytes <= most) return result;
-  return cudaDeviceSetLimit(cudaLimitStackSize, attributes.localSizeBytes);
+  const cudaError_t result = cudaFuncGetAttributes(&attributes, kernel);
+  return result == cudaSuccess ? reserveStack(attributes.localSizeBytes) : result;
 }
 
 template <class... Kernels>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/fake/fake_cudart.hpp"
 
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <utility>
@@ -11,6 +12,8 @@
 namespace {
 
 thread_local cudaError_t lastError = cudaSuccess;
+// Of every device.
+std::atomic<std::size_t> stackLimit{1024};
 
 int deviceCount() {
   const char* wanted = std::getenv("FAKE_CUDA_DEVICES");
@@ -35,6 +38,16 @@ int liveObjects() {
 using nccl_ext::fake::answer;
 
 extern "C" {
+
+cudaError_t cudaDeviceGetLimit(std::size_t* value, cudaLimit limit) {
+  *value = stackLimit;
+  return answer(limit == cudaLimitStackSize ? cudaSuccess : cudaErrorUnsupportedLimit);
+}
+cudaError_t cudaDeviceSetLimit(cudaLimit limit, std::size_t value) {
+  if (limit != cudaLimitStackSize) return answer(cudaErrorUnsupportedLimit);
+  stackLimit = value;
+  return cudaSuccess;
+}
 
 cudaError_t cudaGetLastError() {
   return std::exchange(lastError, cudaSuccess);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The driver's modules, part of the fake libcuda.so.1. A cubin is always for another GPU; PTX is text whose lines
-// `//kernel <name> <threads> <shared bytes> <offset>:<bytes> ...`, or real ones with `.entry`, name the kernels below, which run on the
+// `//kernel <name> <threads> <shared bytes> <offset>:<bytes> ... [stack <bytes>]`, or real ones with `.entry`, name the kernels below, which run on the
 // host.
 #include <cuda.h>
 
@@ -22,6 +22,7 @@ struct CUfunc_st {
   std::string name;
   int maxThreads = 0;
   int sharedBytes = 0;
+  int stackBytes = 0;
   int dynamicSharedBytes = 48 << 10;
   std::vector<std::pair<std::size_t, std::size_t>> parameters;  // offset, bytes
 };
@@ -109,6 +110,9 @@ std::unique_ptr<CUfunc_st> parseKernel(std::istringstream line) {
   line >> function->name >> function->maxThreads >> function->sharedBytes;
   std::size_t offset = 0, bytes = 0;
   for (char colon = 0; line >> offset >> colon >> bytes;) function->parameters.emplace_back(offset, bytes);
+  line.clear();
+  std::string word;
+  if (line >> word && word == "stack") line >> function->stackBytes;
   return function;
 }
 
@@ -204,8 +208,19 @@ CUresult cuFuncGetParamInfo(CUfunction function, std::size_t index, std::size_t*
 }
 
 CUresult cuFuncGetAttribute(int* value, CUfunction_attribute attribute, CUfunction function) {
-  *value = attribute == CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK ? function->maxThreads : function->sharedBytes;
-  return CUDA_SUCCESS;
+  switch (attribute) {
+    case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
+      *value = function->maxThreads;
+      return CUDA_SUCCESS;
+    case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES:
+      *value = function->sharedBytes;
+      return CUDA_SUCCESS;
+    case CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES:
+      *value = function->stackBytes;
+      return CUDA_SUCCESS;
+    default:
+      return CUDA_ERROR_INVALID_VALUE;
+  }
 }
 
 CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute, int value) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Users' modules on the fake driver: what is refused and in which words, and how long they live.
+#include <cuda_runtime_api.h>
 #include <elf.h>
 
 #include "runtime/module_image.hpp"
@@ -55,6 +56,21 @@ TEST(Modules, AreRefusedWithTheDriversWords) {
   EXPECT_NE(wrong.error().detail.find("line 3; error : Unknown symbol 'nowhere'"), std::string::npos);
   EXPECT_EQ(codeOf(load(one, 99, bytesOf(kPtx))), ErrorCode::kInvalidArgument);
   EXPECT_FALSE(one.runtime.poisonOf(one.rank).has_value());
+}
+
+TEST(Modules, HaveTheStacksOfTheirKernelsBeforeAnyIsLaunched) {
+  OneRank one;
+  const auto limit = [] {
+    std::size_t bytes = 0;
+    EXPECT_EQ(cudaDeviceGetLimit(&bytes, cudaLimitStackSize), cudaSuccess);
+    return bytes;
+  };
+  const std::size_t before = limit();
+  (void)valueOf(load(one, one.rank, bytesOf(".version 8.4\n//kernel nothing 1024 0 stack 64\n")));
+  EXPECT_EQ(limit(), before) << "a smaller stack takes none away";
+  const std::string larger = std::to_string(before + 512);
+  (void)valueOf(load(one, one.rank, bytesOf(".version 8.4\n//kernel nothing 1024 0 stack " + larger + "\n")));
+  EXPECT_EQ(limit(), before + 512);
 }
 
 TEST(Modules, AreBusyWhileALaunchOrAGraphUsesThem) {
