@@ -2,7 +2,7 @@
 // The backward pass scatters gradients to every row of their token, and sums them.
 
 import { describe, expect, it } from 'vitest';
-import { inWorld, ok } from '../harness.test-util.js';
+import { inWorld } from '../harness.test-util.js';
 import { dispatchCall, enqueueStep } from './ep-calls.test-util.js';
 import { combineStep } from './ep-combine.test-util.js';
 import { random } from './ep-data.test-util.js';
@@ -21,18 +21,15 @@ describe('backward', () => {
       await combineStep(world, layout, handles, done, next, { backward: true });
       const outs = handles.map((handle, rank) => {
         const out = world.allocate(rank, done[rank]!.outRows * 48);
-        ok(
-          test.runtime,
-          world.ep.enqueueDispatch(
-            handle,
-            world.streams[rank]!,
-            dispatchCall(of, {
-              pass: 'backward',
-              tokens: done[rank]!.ranges.tokens!,
-              outTokens: out,
-              outRows: done[rank]!.outRows,
-            }),
-          ),
+        world.dispatch(
+          rank,
+          handle,
+          dispatchCall(of, {
+            pass: 'backward',
+            tokens: done[rank]!.ranges.tokens!,
+            outTokens: out,
+            outRows: done[rank]!.outRows,
+          }),
         );
         return out;
       });

@@ -86,26 +86,16 @@ describe.each(['flat', 'packed'] as const)('%s', (layout) => {
         const want = receive(shape, layout, { placement: placementOf(shape) }, routings, rank).rows;
         const rows = rank === 1 ? want - 1 : want;
         const out = world.put(rank, new Uint8Array(rows * 32).fill(0xee));
-        ok(
-          test.runtime,
-          world.ep.enqueueRoute(
-            handle,
-            world.streams[rank]!,
-            routeCall({ tokens, topkIdx: world.ids(rank, ids) }),
-          ),
-        );
-        ok(
-          test.runtime,
-          world.ep.enqueueDispatch(
-            handle,
-            world.streams[rank]!,
-            dispatchCall(shape, {
-              tokens: world.put(rank, new Uint8Array(tokens * 32)),
-              topkWeights: world.put(rank, weights),
-              outTokens: out,
-              outRows: rows,
-            }),
-          ),
+        world.route(rank, handle, routeCall({ tokens, topkIdx: world.ids(rank, ids) }));
+        world.dispatch(
+          rank,
+          handle,
+          dispatchCall(shape, {
+            tokens: world.put(rank, new Uint8Array(tokens * 32)),
+            topkWeights: world.put(rank, weights),
+            outTokens: out,
+            outRows: rows,
+          }),
         );
         return { out, rows, want };
       });

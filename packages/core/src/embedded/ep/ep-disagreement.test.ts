@@ -79,10 +79,7 @@ describe('disagreement', () => {
       for (const handles of [first, second])
         handles.forEach((handle, rank) => {
           const topkIdx = { ...absentRange, entryBytes: 4 as const };
-          ok(
-            test.runtime,
-            world.ep.enqueueRoute(handle, world.streams[rank]!, routeCall({ tokens: 0, topkIdx })),
-          );
+          world.route(rank, handle, routeCall({ tokens: 0, topkIdx }));
         });
       world.streams.forEach((stream, rank) => {
         for (const handles of order(rank))
@@ -136,24 +133,21 @@ describe('disagreement', () => {
   });
 
   it('in pass and row bytes', async () => {
-    await inGroup(async (world, test) => {
+    await inGroup(async (world) => {
       const handles = world.handles('flat');
       const done = enqueueStep(world, 'flat', handles, rules, random(3));
       await world.finish();
       const send = (rank: number, partial: object) =>
-        ok(
-          test.runtime,
-          world.ep.enqueueDispatch(
-            handles[rank]!,
-            world.streams[rank]!,
-            dispatchCall(shape, {
-              tokens: done[rank]!.ranges.tokens!,
-              topkWeights: done[rank]!.ranges.topkWeights!,
-              outTokens: done[rank]!.ranges.outTokens!,
-              outRows: done[rank]!.outRows,
-              ...partial,
-            }),
-          ),
+        world.dispatch(
+          rank,
+          handles[rank]!,
+          dispatchCall(shape, {
+            tokens: done[rank]!.ranges.tokens!,
+            topkWeights: done[rank]!.ranges.topkWeights!,
+            outTokens: done[rank]!.ranges.outTokens!,
+            outRows: done[rank]!.outRows,
+            ...partial,
+          }),
         );
       for (const rank of [0, 1, 2]) send(rank, rank === 0 ? { pass: 'backward' } : {});
       expect(error((await world.synchronize())[0]!).detail).toContain('differ in pass');

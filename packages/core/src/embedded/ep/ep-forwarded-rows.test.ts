@@ -2,7 +2,7 @@
 // Rows and scales that the caller quantised arrive as the bytes that they were.
 
 import { expect, it } from 'vitest';
-import { inWorld, ok } from '../harness.test-util.js';
+import { inWorld } from '../harness.test-util.js';
 import { dispatchCall, routeCall } from './ep-calls.test-util.js';
 import { random, randomRouting } from './ep-data.test-util.js';
 import { receive } from './ep-oracle.test-util.js';
@@ -31,32 +31,22 @@ it.each(['expert-major', 'rank-major', 'flat', 'packed'] as const)(
           packed: want.rows,
         }[layout];
         const [out, outScales] = [world.allocate(rank, outRows * 48), world.allocate(rank, outRows * 3)];
-        ok(
-          test.runtime,
-          world.ep.enqueueRoute(
-            handle,
-            world.streams[rank]!,
-            routeCall({ tokens, topkIdx: world.ids(rank, ids) }),
-          ),
-        );
-        ok(
-          test.runtime,
-          world.ep.enqueueDispatch(
-            handle,
-            world.streams[rank]!,
-            dispatchCall(of, {
-              quantization: 'forward',
-              rowBytes: 48,
-              outRowBytes: 48,
-              scaleBytes: 3,
-              tokens: world.put(rank, rows[rank]!),
-              scales: world.put(rank, scales[rank]!),
-              topkWeights: world.put(rank, weights),
-              outTokens: out,
-              outScales,
-              outRows,
-            }),
-          ),
+        world.route(rank, handle, routeCall({ tokens, topkIdx: world.ids(rank, ids) }));
+        world.dispatch(
+          rank,
+          handle,
+          dispatchCall(of, {
+            quantization: 'forward',
+            rowBytes: 48,
+            outRowBytes: 48,
+            scaleBytes: 3,
+            tokens: world.put(rank, rows[rank]!),
+            scales: world.put(rank, scales[rank]!),
+            topkWeights: world.put(rank, weights),
+            outTokens: out,
+            outScales,
+            outRows,
+          }),
         );
         return { want, out, outScales, outRows };
       });

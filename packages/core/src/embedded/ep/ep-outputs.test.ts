@@ -2,7 +2,7 @@
 // Variants of outputs: weights that sum to one again, global ids, and a fill of what nobody writes.
 
 import { expect, it } from 'vitest';
-import { inWorld, ok } from '../harness.test-util.js';
+import { inWorld } from '../harness.test-util.js';
 import { dispatchCall, routeCall } from './ep-calls.test-util.js';
 import type { Routing } from './ep-oracle.test-util.js';
 import { EpWorld, type Shape } from './ep-world.test-util.js';
@@ -23,30 +23,20 @@ it('renormalises weights over live entries, tells global ids, and fills unwritte
         world.allocate(rank, 6 * 2 * 4),
         world.counter(rank, 12, 8),
       ];
-      ok(
-        test.runtime,
-        world.ep.enqueueRoute(
-          handle,
-          world.streams[rank]!,
-          routeCall({ tokens, topkIdx: world.ids(rank, ids) }),
-        ),
-      );
-      ok(
-        test.runtime,
-        world.ep.enqueueDispatch(
-          handle,
-          world.streams[rank]!,
-          dispatchCall(of, {
-            tokens: world.put(rank, new Float32Array(tokens * 8).fill(rank + 1)),
-            topkWeights: world.put(rank, weights),
-            outTokens: out,
-            outRows: 6,
-            outWeights,
-            outTopkIdx: outIds,
-            idsLocal: false,
-            renormalize: true,
-          }),
-        ),
+      world.route(rank, handle, routeCall({ tokens, topkIdx: world.ids(rank, ids) }));
+      world.dispatch(
+        rank,
+        handle,
+        dispatchCall(of, {
+          tokens: world.put(rank, new Float32Array(tokens * 8).fill(rank + 1)),
+          topkWeights: world.put(rank, weights),
+          outTokens: out,
+          outRows: 6,
+          outWeights,
+          outTopkIdx: outIds,
+          idsLocal: false,
+          renormalize: true,
+        }),
       );
       return { out, outWeights, outIds };
     });

@@ -3,7 +3,7 @@
 
 import { describe, expect, it } from 'vitest';
 import type { EpLayout } from '../../contract/index.js';
-import { inWorld, ok } from '../harness.test-util.js';
+import { inWorld } from '../harness.test-util.js';
 import { dispatchCall, routeCall } from './ep-calls.test-util.js';
 import { random, randomRouting } from './ep-data.test-util.js';
 import { decode, encode, quantise, receive } from './ep-oracle.test-util.js';
@@ -51,30 +51,20 @@ async function quantised(
         layout === 'flat' || layout === 'packed' ? want.rows : world.local(rank) * of.ranks * of.maxTokens;
       const out = world.allocate(rank, outRows * of.hidden);
       const scales = world.allocate(rank, outRows * scaleBytes);
-      ok(
-        test.runtime,
-        world.ep.enqueueRoute(
-          handle,
-          world.streams[rank]!,
-          routeCall({ tokens, topkIdx: world.ids(rank, ids) }),
-        ),
-      );
-      ok(
-        test.runtime,
-        world.ep.enqueueDispatch(
-          handle,
-          world.streams[rank]!,
-          dispatchCall(of, {
-            quantization: recipe,
-            outRowBytes: of.hidden,
-            scaleBytes,
-            tokens: world.put(rank, rows[rank]!),
-            topkWeights: world.put(rank, weights),
-            outTokens: out,
-            outRows,
-            outScales: scales,
-          }),
-        ),
+      world.route(rank, handle, routeCall({ tokens, topkIdx: world.ids(rank, ids) }));
+      world.dispatch(
+        rank,
+        handle,
+        dispatchCall(of, {
+          quantization: recipe,
+          outRowBytes: of.hidden,
+          scaleBytes,
+          tokens: world.put(rank, rows[rank]!),
+          topkWeights: world.put(rank, weights),
+          outTokens: out,
+          outRows,
+          outScales: scales,
+        }),
       );
       return { want, out, scales, outRows };
     });

@@ -3,7 +3,7 @@
 
 import { describe, expect, it } from 'vitest';
 import type { EpLayout } from '../../contract/index.js';
-import { code, error, inWorld, ok, type TestWorld, value } from '../harness.test-util.js';
+import { code, error, inWorld, type TestWorld, value } from '../harness.test-util.js';
 import { checkDispatched, dispatchCall, enqueueStep, routeCall } from './ep-calls.test-util.js';
 import { combineStep } from './ep-combine.test-util.js';
 import { random } from './ep-data.test-util.js';
@@ -79,14 +79,11 @@ it.each(['expert-major', 'flat'] as const)('names an id of 64 bits as it is, in 
     [-(2n ** 40n), -(2 ** 40)],
     [2n ** 63n - 1n, Number.MAX_SAFE_INTEGER],
   ] as const)
-    await inGroup(async (world, test) => {
+    await inGroup(async (world) => {
       world.handles(layout).forEach((handle, rank) => {
         const ids = world.put(rank, BigInt64Array.of(0n, rank === 1 ? id : 1n));
         const topkIdx = { ...ids, entryBytes: 8 } as const;
-        ok(
-          test.runtime,
-          world.ep.enqueueRoute(handle, world.streams[rank]!, routeCall({ tokens: 1, topkIdx })),
-        );
+        world.route(rank, handle, routeCall({ tokens: 1, topkIdx }));
         if (layout === 'flat') return;
         const call = dispatchCall(shape, {
           tokens: world.allocate(rank, rowBytesOf(shape)),
@@ -94,7 +91,7 @@ it.each(['expert-major', 'flat'] as const)('names an id of 64 bits as it is, in 
           outTokens: world.allocate(rank, world.local(rank) * 3 * shape.maxTokens * rowBytesOf(shape)),
           outRows: world.local(rank) * 3 * shape.maxTokens,
         });
-        ok(test.runtime, world.ep.enqueueDispatch(handle, world.streams[rank]!, call));
+        world.dispatch(rank, handle, call);
       });
       const outcomes = await world.synchronize();
       expect(error(outcomes[1]!)).toMatchObject({ code: code('ERR_ROUTING'), seen });
@@ -106,26 +103,12 @@ it('reads ids of 64 bits', async () => {
   await inGroup(async (world, test) => {
     const handle = world.handles('expert-major')[0]!;
     const big = world.put(0, BigInt64Array.of(2n ** 40n, 0n));
-    ok(
-      test.runtime,
-      world.ep.enqueueRoute(
-        handle,
-        world.streams[0]!,
-        routeCall({ tokens: 1, topkIdx: { ...big, entryBytes: 8 } }),
-      ),
-    );
+    world.route(0, handle, routeCall({ tokens: 1, topkIdx: { ...big, entryBytes: 8 } }));
     value(await test.runtime.synchronize(world.streams[0]!));
     const handles = world.handles('flat');
     handles.forEach((flat, rank) => {
       const ids = world.put(rank, BigInt64Array.of(5n, -1n, 0n, BigInt(1 + rank)));
-      ok(
-        test.runtime,
-        world.ep.enqueueRoute(
-          flat,
-          world.streams[rank]!,
-          routeCall({ tokens: 2, topkIdx: { ...ids, entryBytes: 8 } }),
-        ),
-      );
+      world.route(rank, flat, routeCall({ tokens: 2, topkIdx: { ...ids, entryBytes: 8 } }));
     });
     await world.finish();
     expect([...value(await world.ep.readCounts(handles[2]!)).perSource]).toEqual([1, 1, 1]);

@@ -6,17 +6,19 @@ import {
   callBytes,
   contextBytes,
   type EpCounter,
+  type EpDispatchCall,
   type EpGroupConfig,
   type EpGroupLayout,
   type EpHandleLayout,
   type EpLayout,
   type EpRange,
+  type EpRouteCall,
   type EpSpi,
   epAlignment,
   maxEpCalls,
 } from '../../contract/index.js';
 import { dtypeBytes, dtypeCode, type FloatDType } from '../../dtype/dtype.js';
-import { bytesOf, streamsOf, type TestWorld, value } from '../harness.test-util.js';
+import { bytesOf, ok, streamsOf, type TestWorld, value } from '../harness.test-util.js';
 
 export interface Shape {
   readonly ranks: number;
@@ -99,6 +101,14 @@ export class EpWorld {
       await Promise.all(world.ranks.map((handle, rank) => self.ep.createEpGroup(handle, configs[rank]!)))
     ).map(value);
     return self;
+  }
+
+  route(rank: number, handle: number, call: EpRouteCall): void {
+    ok(this.world.runtime, this.ep.enqueueRoute(handle, this.streams[rank]!, call));
+  }
+
+  dispatch(rank: number, handle: number, call: EpDispatchCall): void {
+    ok(this.world.runtime, this.ep.enqueueDispatch(handle, this.streams[rank]!, call));
   }
 
   config(rank: number, options: GroupOptions = {}): EpGroupConfig {
