@@ -159,8 +159,8 @@ class Preparing {
     return {{smsOf(rank_.smBudget, request_.sms), rank_.bulkCopies}, {engines(), mostUnasked(), rank_.condition}};
   }
 
-  // Who names a number of SMs, of the transfer or of the rank, wants the kernel. Where ranks share a GPU, graphs of copies take hardware queues in which kernels of
-  // another rank stand.
+  // Who names a number of SMs, of the transfer or of the rank, wants the kernel. Where ranks share a GPU, graphs of copies take
+  // hardware queues in which kernels of another rank stand.
   Engines engines() const {
     if (request_.sms) return *request_.sms == 0 ? Engines::kAlone : Engines::kNever;
     return rank_.smsAsked == 0 && rank_.ranksOnGpu == 1 ? Engines::kUnasked : Engines::kNever;

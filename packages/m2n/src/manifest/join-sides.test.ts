@@ -3,10 +3,11 @@
 
 import { describe, expect, it } from 'vitest';
 import { createPlan } from '../plan/create-plan.js';
+import { refusal } from '../refusal.test-util.js';
 import { joinSides } from './join-sides.js';
 import type { Manifest, ManifestTensor } from './manifest-schema.js';
 import { manifestSide } from './manifest-side.js';
-import { box, manifest, one, refusal, whole } from './small-manifests.test-util.js';
+import { box, manifest, one, whole } from './small-manifests.test-util.js';
 
 describe('a transfer between manifests', () => {
   // Two trainer ranks hold rows of q and k; one engine rank wants them fused, the columns of w behind them in one allocation.

@@ -6,11 +6,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { createPlan } from '../plan/create-plan.js';
+import { refusal } from '../refusal.test-util.js';
 import { joinSides } from './join-sides.js';
 import { manifestJsonSchema, parseManifest } from './manifest-schema.js';
 import { manifestSide } from './manifest-side.js';
 import { readManifest } from './read-manifest.js';
-import { one, refusal, tensor, whole } from './small-manifests.test-util.js';
+import { one, tensor, whole } from './small-manifests.test-util.js';
 
 describe('refused, with rank, tensor and field', () => {
   it('documents of another form', async () => {

@@ -3,9 +3,10 @@
 
 import type { ErrorCode } from '@nccl-ext/core';
 import { describe, expect, it } from 'vitest';
+import { refusal } from '../refusal.test-util.js';
 import type { Manifest } from './manifest-schema.js';
 import { manifestSide } from './manifest-side.js';
-import { box, manifest, one, refusal, tensor, whole } from './small-manifests.test-util.js';
+import { box, manifest, one, tensor, whole } from './small-manifests.test-util.js';
 
 describe('refused, with rank, tensor and field', () => {
   const wrong = (document: Manifest) => refusal(() => manifestSide(document, 'source'));

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Manifests of a tensor or two, and what they are refused with.
+// Manifests of a tensor or two.
 
-import { NcclExtError } from '@nccl-ext/core';
 import type { Manifest, ManifestTensor } from './manifest-schema.js';
 
 export const manifest = (ranks: Manifest['ranks'], rest: Partial<Manifest> = {}): Manifest => ({
@@ -28,16 +27,6 @@ export const whole = (name: string, shape: number[], source = name): ManifestTen
     },
   ],
 });
-
-export function refusal(work: () => unknown): NcclExtError {
-  try {
-    work();
-  } catch (error) {
-    if (NcclExtError.is(error)) return error;
-    throw error;
-  }
-  throw new Error('was accepted');
-}
 
 /** Rank 0 with one tensor, changed. */
 export const tensor = (rest: Partial<ManifestTensor>) => one([{ ...whole('t', [2, 3]), ...rest }]);

@@ -32,7 +32,7 @@ export interface RefitRequest extends RefitSides, SidePlacement, Omit<LocalWorld
   readonly repeat?: number | undefined;
   /**
    * SMs of each transfer, as `sms` of `prepareTransfer`: 0 for copy engines alone, whose largest stage must end within `timeoutMs`. Default:
-   * kernels on what a rank has.
+   * as there.
    */
   readonly transferSms?: number | undefined;
   /** The version that ranks serve afterwards, each repeat a later one; default 1. */

@@ -3,7 +3,8 @@
 
 import type { DType } from '@nccl-ext/core';
 import { describe, expect, it } from 'vitest';
-import { refit, refusal, rulesOf, tensor } from './small-refits.test-util.js';
+import { refusal } from '../refusal.test-util.js';
+import { refit, rulesOf, tensor } from './small-refits.test-util.js';
 
 describe('casts', () => {
   const rules = rulesOf({

@@ -2,7 +2,8 @@
 // What each kind of cut gives to which rank, and the heads and scales that do not fit.
 
 import { describe, expect, it } from 'vitest';
-import { partsOf, refit, refusal, rulesOf, tensor } from './small-refits.test-util.js';
+import { refusal } from '../refusal.test-util.js';
+import { partsOf, refit, rulesOf, tensor } from './small-refits.test-util.js';
 
 describe('what rules ask for', () => {
   it('stages: first, last, every, and that of the layer', () => {

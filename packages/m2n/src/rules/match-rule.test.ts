@@ -2,8 +2,9 @@
 // The first rule that matches a name holds; a name without one is refused, with the closest.
 
 import { describe, expect, it } from 'vitest';
+import { refusal } from '../refusal.test-util.js';
 import { matchRule } from './match-rule.js';
-import { partsOf, refit, refusal, rulesOf, tensor } from './small-refits.test-util.js';
+import { partsOf, refit, rulesOf, tensor } from './small-refits.test-util.js';
 
 describe('the rules that hold', () => {
   it('the first of two that match holds', () => {

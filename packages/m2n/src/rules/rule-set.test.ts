@@ -3,9 +3,9 @@
 
 import { readFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
+import { refusal } from '../refusal.test-util.js';
 import { builtInRules } from './built-in-rules.js';
 import { parseRuleSet } from './rule-set.js';
-import { refusal } from './small-refits.test-util.js';
 
 describe('the rules that hold', () => {
   it('built-in rules pass their own schema', () => {

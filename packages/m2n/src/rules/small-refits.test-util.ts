@@ -1,20 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Refits of a few made-up parameters by made-up rules, and what they refuse.
+// Refits of a few made-up parameters by made-up rules.
 
-import { NcclExtError } from '@nccl-ext/core';
 import { modelFromJson } from '../model/describe-model.js';
 import { type RefitInput, refitTensors } from './refit-tensors.js';
 import type { RuleSet } from './rule-set.js';
-
-export function refusal(work: () => unknown): NcclExtError {
-  try {
-    work();
-  } catch (error) {
-    if (NcclExtError.is(error)) return error;
-    throw error;
-  }
-  throw new Error('was accepted');
-}
 
 export const tensor = (...shape: number[]) => ({ shape, dtype: 'bf16' });
 export const refit = (parameters: Record<string, unknown>, rules: RuleSet, input: Partial<RefitInput> = {}) =>

@@ -2,8 +2,9 @@
 // Views that do not exist, or join and split what cannot be, are refused by name.
 
 import { describe, expect, it } from 'vitest';
+import { refusal } from '../refusal.test-util.js';
 import type { RuleSet } from './rule-set.js';
-import { refit, refusal, rulesOf, tensor } from './small-refits.test-util.js';
+import { refit, rulesOf, tensor } from './small-refits.test-util.js';
 
 describe('refused', () => {
   it('views that do not exist, or join and split what cannot be', () => {
